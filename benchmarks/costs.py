@@ -1,4 +1,4 @@
-"""The cost of architectures and estimators, against the limits of the device.
+"""The cost of architectures and estimators.
 
     python benchmarks/costs.py            # minutes: every estimator, then growing inputs
     python benchmarks/costs.py --large    # minutes: only the first NADs at 3 x 224 x 224
@@ -19,7 +19,6 @@ from typing import Any
 import torch
 from nads_book.benchmarks import measure_eigenvectors, measure_network, prepared
 from nads_book.benchmarks.measuring import CASES, peak_memory
-from nads_book.benchmarks.roofline import Rates, measure_rates
 from nads_book.benchmarks.stored import results_folder, write_result
 from torch import nn
 
@@ -44,7 +43,7 @@ def torchvision_resnet18() -> nn.Module:
     return resnet18(num_classes=1)
 
 
-def costs(device: torch.device, rates: Rates | None, quick: bool) -> Iterator[Named]:
+def costs(device: torch.device, quick: bool) -> Iterator[Named]:
     """Measure every architecture and estimator."""
     shape = (1, 16, 16) if quick else (1, 32, 32)
     for name in ("logreg", "lenet") if quick else ARCHITECTURES:
@@ -52,18 +51,18 @@ def costs(device: torch.device, rates: Rates | None, quick: bool) -> Iterator[Na
         for case, (estimator, dtype) in CASES.items():
             run = prepared(build, shape, estimator, dtype, device)
             result = {"problem": _problem(name, shape), "architecture": name, "method": case}
-            result |= measure_network(run, rates, 0.02 if quick else 2.0)
+            result |= measure_network(run, 0.02 if quick else 2.0)
             yield f"cost-{name}-{case}", result
 
 
-def growing_inputs(device: torch.device, rates: Rates | None, quick: bool) -> Iterator[Named]:
+def growing_inputs(device: torch.device, quick: bool) -> Iterator[Named]:
     """Measure torchvision's ResNet-18 at growing inputs."""
     case, estimator = SCALE_CASE
     for shape in ((3, 16, 16), (3, 56, 56)) if quick else SCALE_SHAPES:
         problem = _problem("torchvision's resnet18", shape)
         result = {"problem": problem, "image_shape": list(shape), "method": case}
         run = prepared(torchvision_resnet18, shape, estimator, device=device)
-        result |= measure_network(run, rates, 0.02 if quick else 2.0)
+        result |= measure_network(run, 0.02 if quick else 2.0)
         num_vectors = 20 if quick else SCALE_VECTORS
         result["eigenvectors"] = measure_eigenvectors(math.prod(shape), num_vectors)
         yield f"scale-torchvision-resnet18-{'x'.join(map(str, shape))}-{case}", result
@@ -123,9 +122,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.large:
         results = large(device, quick)
     else:
-        rates = None if device.type == "cuda" else measure_rates(256 if quick else 1536)
         parts = (costs, growing_inputs)
-        results = (each for part in parts for each in part(device, rates, quick))
+        results = (each for part in parts for each in part(device, quick))
     for name, result in results:
         path = write_result(f"{name}-{device.type}", result, device, options.out)
         seconds = result.get("seconds_per_network")

@@ -23,8 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from nads_book.benchmarks.plain_loop import plain_vectors, z_score
-from nads_book.theory.reference import average_gradient
+from nads_book.benchmarks.plain_loop import average_gradient, plain_vectors, z_score
 from torch import Tensor, nn
 
 import nads_core as nc

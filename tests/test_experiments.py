@@ -71,14 +71,17 @@ def test_every_figure_runs(figure, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("rows", "named"), [([0, 0], "two rows of a unit"), ([5], "rows of another study")]
 )
-def test_second_rows_and_those_of_another_study_are_rejected_and_kept(whole, tmp_path, rows, named):
+def test_second_rows_and_those_of_another_study_are_rejected_and_kept(
+    whole, tmp_path, monkeypatch, rows, named
+):
+    monkeypatch.setenv("NADS_RESULTS", str(tmp_path))
     out = tmp_path / "fig1-logreg.smoke.json"
     frequencies = {0: whole.rows[0]["frequency"], 5: [5, 5]}
     changed = [whole.rows[0] | {"frequency": frequencies[row]} for row in rows]
     dataclasses.replace(whole, rows=changed).save(out)
     before = out.read_bytes()
     with pytest.raises(ValueError, match=f"fig1-logreg.smoke.json .*{named}"):
-        nb.load_results("fig1-logreg", "smoke", tmp_path)
+        nb.load_results("fig1-logreg", "smoke")
     with pytest.raises(ValueError, match=named):
         run_experiment("fig1-logreg", "smoke", out=out, **HERE)
     assert out.read_bytes() == before

@@ -21,10 +21,6 @@ def shown(monkeypatch):
 def test_names_in_results_files_are_text_on_pages(shown, name):
     """Rendered as a page is: no element, no comment and no block begins in the name of a device."""
 
-    class Results:
-        runs = [{"device": name, "date": "2026-01-02"}]
-
-    formatting.show(f"LeNet: {formatting.place_of_run(Results())}.")
     formatting.table([["LeNet", name]], ["", "computed on"])
     for text in shown:
         page = markdown_it.MarkdownIt().enable("table").render(text)

@@ -55,7 +55,7 @@ def test_frozen_predictions_are_those_of_the_directions_that_they_name():
     for name, stored in frozen.items():
         nads = load_nads(name, stored["version"])
         assert nads.fingerprint == stored["fingerprint"]
-        assert [tuple(row["frequency"]) for row in stored["waves"]] == nb.grid_frequencies(32)
+        assert [tuple(row["frequency"]) for row in stored["waves"]] == nb.grid_frequencies()
         rows = torch.arange(32, dtype=torch.float64)
         found, committed = [], []
         for row in stored["waves"]:

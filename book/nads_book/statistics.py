@@ -32,25 +32,13 @@ def means(pairs: Iterable[tuple[Any, float]]) -> dict[Any, float]:
     return {key: float(np.mean(values)) for key, values in grouped(pairs).items()}
 
 
-def mean_and_range(values: np.ndarray) -> np.ndarray:
-    """Return mean, smallest and largest value over seeds, (..., 3), from values (seeds, ...)."""
-    return np.stack([values.mean(0), values.min(0), values.max(0)], -1)
-
-
 def accuracy_interval(accuracy: float, num_samples: int) -> tuple[float, float]:
     """Return Wilson's score interval (95 %) of an accuracy measured on ``num_samples`` samples.
 
     Source: Wilson, Journal of the American Statistical Association 22, 1927.
     `scipy.stats.binomtest` gives the same interval but takes 400 times as long, and figures need
     thousands of intervals.
-
-    Raises:
-        ValueError: if an accuracy is outside [0, 1] or ``num_samples`` is not positive.
     """
-    if not (0 <= accuracy <= 1 and num_samples > 0):
-        raise ValueError(
-            f"expected an accuracy in [0, 1] and a positive count, got {accuracy} and {num_samples}"
-        )
     z = 1.96
     centre = accuracy + z**2 / (2 * num_samples)
     spread = z * math.sqrt(accuracy * (1 - accuracy) / num_samples + (z / (2 * num_samples)) ** 2)
@@ -62,27 +50,7 @@ def isotonic_fit(values: Sequence[float] | np.ndarray) -> np.ndarray:
     """Return the decreasing sequence (n,) with the least squared distance from values (n,)."""
     from scipy.optimize import isotonic_regression
 
-    values = np.asarray(values, dtype=float)
-    return isotonic_regression(values, increasing=False).x if len(values) else values
-
-
-def rising_fit(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return the values at the points themselves of the closest curve through (x, y), (n,) each,
-    that never falls.
-    """
-    order = np.argsort(x, kind="stable")[::-1]
-    fitted = np.empty(len(x))
-    fitted[order] = isotonic_fit(y[order])
-    return fitted
-
-
-def first_below(keys: Sequence[Any], values: Sequence[float] | np.ndarray, level: float) -> Any:
-    """Return the first of n keys at which the decreasing fit of values (n,) is below a level, or
-    None.
-    """
-    return next(
-        (key for key, value in zip(keys, isotonic_fit(values), strict=True) if value < level), None
-    )
+    return isotonic_regression(values, increasing=False).x
 
 
 def order_test(
@@ -123,11 +91,9 @@ def rank_correlation(a: np.ndarray, b: np.ndarray, min_size: int = 8) -> float:
         b: (n,).
         min_size: smallest number of pairs.
     """
-    from scipy.stats import rankdata
-
-    if len(a) < min_size or min(np.ptp(a), np.ptp(b)) == 0:
+    if len(a) < min_size:
         return float("nan")
-    return float(np.corrcoef(rankdata(a), rankdata(b))[0, 1])
+    return float(rank_correlations(a, b, np.ones((1, len(a))))[0])
 
 
 def rank_correlations(a: np.ndarray, b: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -141,17 +107,17 @@ def rank_correlations(a: np.ndarray, b: np.ndarray, counts: np.ndarray) -> np.nd
     total = counts.sum(1, keepdims=True)  # (draws, 1)
 
     def centred_ranks(x: np.ndarray) -> np.ndarray:
-        values, group = np.unique(x, return_inverse=True)
-        equal = counts @ (group[:, None] == np.arange(len(values)))  # (draws, different values)
-        ranks = (equal.cumsum(1) - equal / 2)[:, group]  # (draws, n)
-        return ranks - (counts * ranks).sum(1, keepdims=True) / total
+        _, group, sizes = np.unique(x, return_inverse=True, return_counts=True)
+        starts = np.cumsum(sizes) - sizes  # of equal values in ascending order
+        equal = np.add.reduceat(counts[:, np.argsort(group)], starts, axis=1)
+        return (equal.cumsum(1) - (equal + total) / 2)[:, group]  # (draws, n)
 
-    first, second = centred_ranks(a), centred_ranks(b)
-    products = [
-        (counts * x * y).sum(1) for x, y in ((first, second), (first, first), (second, second))
-    ]
+    x, y = centred_ranks(a), centred_ranks(b)
+    covariance, *variances = (
+        np.einsum("dn,dn,dn->d", counts, *pair) for pair in ((x, y), (x, x), (y, y))
+    )
     with np.errstate(invalid="ignore"):
-        return products[0] / np.sqrt(products[1] * products[2])
+        return covariance / np.sqrt(np.multiply(*variances))
 
 
 def drawn_counts(groups: Sequence[object] | np.ndarray, num_draws: int) -> np.ndarray:
@@ -199,10 +165,15 @@ def resampled_correlations(a: np.ndarray, b: np.ndarray, num_resamples: int = 50
     """Return the rank correlation of n pairs, followed by those of pairs drawn again: see
     `resampled`.
     """
-    count = len(a)
+    return rank_correlations(a, b, _counts_of_items(len(a), num_resamples))
+
+
+@functools.lru_cache(maxsize=4)
+def _counts_of_items(count: int, num_resamples: int) -> np.ndarray:
+    """Return how often each item is drawn, (1 + draws, n); at first once."""
     draws = np.random.default_rng(0).integers(count, size=(num_resamples, count))
     counts = [np.bincount(draw, minlength=count) for draw in draws]
-    return rank_correlations(a, b, np.stack([np.ones(count), *counts]))
+    return np.stack([np.ones(count), *counts])
 
 
 def with_interval(resampled: np.ndarray) -> Estimate:
@@ -249,9 +220,9 @@ class Measured:
     @property
     def interval(self) -> tuple[float, float]:
         """The lower and the upper end."""
-        from scipy.stats import t
+        from scipy.special import stdtrit
 
-        half = t.ppf(1 - 0.025 / self.num_compared, self.num_parts - 1) * self.error
+        half = stdtrit(self.num_parts - 1, 1 - 0.025 / self.num_compared) * self.error
         return float(self.value - half), float(self.value + half)
 
     def __iter__(self) -> Iterator[float]:
@@ -297,13 +268,12 @@ class SeedVariance:
 
         It is infinite where no kind was trained twice.
         """
-        from scipy.stats import t
+        from scipy.special import stdtrit
 
         if not self.degrees:
             return float("inf")
-        return float(
-            t.ppf(0.975, self.degrees) * self.deviation * sum(1 / count for count in counts) ** 0.5
-        )
+        share = sum(1 / count for count in counts)
+        return float(stdtrit(self.degrees, 0.975) * self.deviation * share**0.5)
 
     def around(self, value: float | np.floating[Any], *counts: int) -> Estimate:
         """Return a mean over a number of trainings, or a sum of such means, with its interval: see
@@ -349,18 +319,6 @@ def area_under_curve(scores: np.ndarray, positive: np.ndarray) -> float:
     return float(above.mean())
 
 
-def drawn_groups(groups: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield the indices of items when whole groups are drawn again with replacement, 500 times.
-
-    Args:
-        groups: (n,), group of each item.
-    """
-    rng = np.random.default_rng(0)
-    members = [np.flatnonzero(groups == name) for name in dict.fromkeys(groups.tolist())]
-    for _ in range(500):
-        yield np.concatenate([members[i] for i in rng.integers(len(members), size=len(members))])
-
-
 def regression(
     response: np.ndarray,
     predictors: Mapping[str, np.ndarray],
@@ -385,7 +343,10 @@ def regression(
     columns = (columns - columns.mean(0)) / columns.std(0)
     design = np.concatenate([columns, np.ones((len(columns), 1))], 1)
     response, labels = np.asarray(response, dtype=float), np.asarray(clusters)
-    draws = [np.arange(len(response)), *drawn_groups(labels)]
+    members = [np.flatnonzero(labels == name) for name in dict.fromkeys(labels.tolist())]
+    chosen = np.random.default_rng(0).integers(len(members), size=(500, len(members)))
+    draws = [np.concatenate([members[i] for i in places]) for places in chosen]
+    draws.insert(0, np.arange(len(response)))
     fits = np.array(
         [np.linalg.lstsq(design[draw], response[draw], rcond=None)[0][:-1] for draw in draws]
     )

@@ -1,8 +1,7 @@
-"""The cost of NADs: counted, measured, and compared with limits of the device.
+"""The cost of NADs: the work per network is counted, times and memory are measured.
 
-Here are the work per network, and times and memory measured against a lower bound; the scripts of
-the repository's ``benchmarks/`` write results files, of which ``costs.py`` measures every
-architecture and estimator.
+The scripts of the repository's ``benchmarks/`` write results files, of which ``costs.py`` measures
+every architecture and estimator.
 """
 
 from nads_book.benchmarks.measuring import measure_eigenvectors, measure_network, prepared

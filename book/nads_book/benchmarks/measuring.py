@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from nads_book.benchmarks.roofline import Rates, count_work, limit_seconds, median_seconds
+from nads_book.benchmarks.counting import count_work
 from nads_core.directions import (
     Dipole,
     Estimator,
@@ -37,6 +37,19 @@ CASES: dict[str, tuple[Estimator, torch.dtype]] = {
     "mixed-16": (MixedDerivative(16), torch.float32),
     "dipole": (Dipole(), torch.float32),
 }
+
+
+def median_seconds(call: Callable[[], object], seconds: float) -> float:
+    """Return the median time of calls with this number of threads, the work on a GPU included.
+
+    Args:
+        call: function that is measured.
+        seconds: duration of the measurement; a longer call is measured once.
+    """
+    from torch.utils.benchmark import Timer  # warns at import where there is no CUDA
+
+    timer = Timer("call()", globals={"call": call}, num_threads=torch.get_num_threads())
+    return timer.blocked_autorange(min_run_time=seconds).median
 
 
 def peak_memory(work: Callable[[], object], device: torch.device | str) -> int | None:
@@ -76,17 +89,16 @@ def prepared(
     return Run.prepare(factory, image_shape, estimator, 0, dtype, False, 0, device, kernels)
 
 
-def measure_network(run: Run, rates: Rates | None, seconds: float = 2.0) -> dict[str, Any]:
-    """Time each part of one network, and compare it with its lower bound.
+def measure_network(run: Run, seconds: float = 2.0) -> dict[str, Any]:
+    """Time each part of one network.
 
     Args:
         run: networks and estimator; on a CPU a core evaluates one at a time, on a GPU as many are
             evaluated together as `compute_nads` would.
-        rates: rates of the device, None where they are unknown.
         seconds: duration of the measurement of each part.
 
     Returns:
-        Medians, the counted work, its time at the device's rates, and the peak memory.
+        Medians, the counted work, and the peak memory.
     """
     networks, device = run.networks, run.networks.device
     count = CHUNK if run.stacking is None else TOGETHER
@@ -118,18 +130,13 @@ def measure_network(run: Run, rates: Rates | None, seconds: float = 2.0) -> dict
 
     with one_thread():
         peak = peak_memory(measure, device)
-    work = count_work(networks, run.estimator, not moment.is_large)
-    result: dict[str, Any] = {
+    return {
         "seconds_per_network": sum(parts.values()),
         "parts": parts,
         "networks": count,
         "peak_memory_bytes": peak,
-        "work": work,
+        "work": count_work(networks, run.estimator),
     }
-    if rates is not None:
-        precision = str(networks.dtype).removeprefix("torch.")
-        result["limit_seconds"] = {"operations": limit_seconds(work, rates, precision)}
-    return result
 
 
 def measure_eigenvectors(dimension: int, num_vectors: int, count: int = 100) -> dict[str, Any]:

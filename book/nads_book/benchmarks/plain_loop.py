@@ -39,6 +39,15 @@ def plain_vectors(
     return torch.stack(vectors)
 
 
+def average_gradient(network: nn.Module, inputs: Tensor) -> Tensor:
+    """Return (1/K) sum_k grad_x f(x_k), (D,); of one input it is the gradient at a point, of the
+    paper's text.
+    """
+    inputs = inputs.clone().requires_grad_()  # (K, C, H, W)
+    (gradients,) = torch.autograd.grad(network(inputs).sum(), inputs)
+    return gradients.flatten(1).mean(0)
+
+
 def standard_error(samples: Tensor, count: int) -> float:
     """Return that of the difference of the means of samples (N,) and of ``count`` others."""
     return float(samples.std()) * math.sqrt(1 / len(samples) + 1 / count)

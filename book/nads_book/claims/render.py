@@ -21,14 +21,11 @@ import jinja2
 
 from nads_book.claims.register import PREFIX, ROOT, SIGNS, Claim, load_retired
 from nads_book.claims.statements import MARK, records, texts
-from nads_book.experiments import Results
 from nads_book.experiments.formatting import (
     CLAIM,
     estimate,
     markdown_table,
-    place_of_run,
     readable,
-    without_html,
 )
 
 if TYPE_CHECKING:
@@ -195,19 +192,7 @@ def table_of_retired(claims: Iterable[Claim]) -> str:
     return markdown_table(rows, ["claim", "sentence", "it", "number", "why it was cut"])
 
 
-def trainings(paths: Iterable[Path]) -> str:
-    """Return what was trained for some results files, and where, in Markdown."""
-    rows = []
-    for path in paths:
-        found = Results.load(path)
-        of_all = f"{len(found.rows)} of {found.num_units}"
-        seeds = len({row["seed"] for row in found.rows})
-        images = f"{found.settings['num_train']:,} × {found.settings['recipe']['epochs']}"
-        rows.append([f"`{path.name}`", of_all, seeds, images, without_html(place_of_run(found))])
-    return markdown_table(rows, ["results", "networks", "seeds", "images × epochs", "where"])
-
-
-def lost_by_holm(claims: Iterable[Claim], level: float = 0.05) -> tuple[int, list[str]]:
+def lost_by_holm(claims: Iterable[Claim]) -> tuple[int, list[str]]:
     """Return how many decisions rest on an interval and a limit, and which of them Holm's
     correction for their number takes back.
 
@@ -225,7 +210,7 @@ def lost_by_holm(claims: Iterable[Claim], level: float = 0.05) -> tuple[int, lis
     lost, corrected = [], 0.0
     for place, (chance, key) in enumerate(sorted(chances)):
         corrected = max(corrected, chance * (len(chances) - place))
-        if chance < level < corrected:
+        if chance < 0.05 < corrected:
             lost.append(key)
     return len(chances), lost
 
@@ -246,7 +231,7 @@ def page(text: str, claims: Mapping[str, Claim], root: Path = ROOT) -> str:
     ``<!-- claims -->``.
 
     What the paper states comes first; then the claims of the book, by chapter; then what was
-    predicted, what was retired, and what was trained.
+    predicted, and what was retired.
     """
     names = titles(root)
     order = list(names)
@@ -255,7 +240,6 @@ def page(text: str, claims: Mapping[str, Claim], root: Path = ROOT) -> str:
     used = {name for claim in claims.values() for name in places(claim)}
     retired = load_retired(root)
     both = [*claims.values(), *retired]
-    results = sorted((root / "book" / "results").glob("[!.]*-*.json"))
     content = rendered(
         "claims",
         own=sorted(own, key=lambda claim: min(map(order.index, places(claim)), default=-1)),
@@ -269,7 +253,6 @@ def page(text: str, claims: Mapping[str, Claim], root: Path = ROOT) -> str:
         outcomes=outcomes(both),
         folded={
             f"{len(retired)} claims that no page states any more": table_of_retired(retired),
-            "What was trained, and where": trainings(results),
         },
     )
     return text.replace("<!-- claims -->", content)

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
-    import numpy as np
     import pandas as pd
 
     from nads_book.experiments import Results
@@ -137,21 +138,23 @@ def around(value: float, half: float) -> Estimate:
 
 def exact_share(hits: Sequence[bool] | np.ndarray) -> Estimate:
     """Return a share of few units with its exact 95 % interval (Clopper and Pearson's)."""
-    from scipy.stats import binomtest
+    from scipy.special import betaincinv
 
     count, total = int(sum(hits)), len(hits)
-    interval = binomtest(count, total).proportion_ci(method="exact")
-    return count / total, float(interval.low), float(interval.high)
+    low, rest = (
+        float(betaincinv(of, total - of + 1, 0.025)) if of else 0.0 for of in (count, total - count)
+    )
+    return count / total, low, 1 - rest
 
 
 def fitted_slope(x: np.ndarray, y: np.ndarray) -> Estimate:
     """Return the slope of a line through points (n,), by least squares, with Student's 95 %
     interval.
     """
-    from scipy.stats import linregress, t
+    from scipy.special import stdtrit
 
-    fit = linregress(x, y)
-    return around(float(fit.slope), float(t.ppf(0.975, len(x) - 2) * fit.stderr))
+    fit, covariance = np.polyfit(x, y, 1, cov=True)
+    return around(float(fit[0]), float(stdtrit(len(x) - 2, 0.975) * covariance[0, 0] ** 0.5))
 
 
 def _finite(number: float | None) -> float | None:

@@ -65,15 +65,6 @@ def fixed(value: float, digits: int = 1, sign: bool = False) -> str:
     return f"{round(float(value), digits) + 0.0:{'+' * sign}.{digits}f}".replace("-", "−")
 
 
-def points(difference: float, half: float = math.nan) -> str:
-    """Return a difference of two shares in points, with half of its interval where that is known.
-
-    >>> points(-0.0512), points(0.1, 2.04)
-    ('−5.1', '10.0 ± 2.0')
-    """
-    return fixed(round(100 * difference, 1)) + (f" ± {half:.1f}" if math.isfinite(half) else "")
-
-
 def estimate(values: Iterable[float], digits: int = 2, sign: bool = False) -> str:
     """Return an estimate with its interval, without one where only the estimate is given, and nan
     as a dash.
@@ -172,13 +163,6 @@ def publish(id: str, shown: bool = False) -> None:
     from IPython.display import publish_display_data
 
     publish_display_data({CLAIM: {"id": id, **({"shown": True} if shown else {})}})
-
-
-def place_of_run(results: Results) -> str:
-    """Return the devices that results were computed on, and the latest date."""
-    devices = sorted({run["device"] for run in results.runs})
-    place = f"on {', '.join(devices)}, {max(run['date'] for run in results.runs)}"
-    return " ".join(place.split())  # one line, so that no name begins a block of Markdown
 
 
 def show_images_used(train: ImageSet, test: ImageSet) -> None:

@@ -1,6 +1,5 @@
 """Where results of studies and registrations are, and the NADs that results refer to."""
 
-import contextlib
 import functools
 import json
 import os
@@ -11,7 +10,10 @@ from typing import Any
 import nads_core as nc
 from nads_book.experiments.checkout import checkout_folder
 from nads_core.directions import NADs
+from nads_core.directions.files import located
 from nads_core.runtime.arguments import Facts
+
+_read = functools.cache(nc.load_nads)
 
 
 def study_path(name: str) -> Path:
@@ -34,7 +36,6 @@ def results_path(name: str, preset: str | None = "paper") -> Path:
     return folder / f"{name}{'' if preset == 'paper' else '.' + preset}.json"
 
 
-@functools.cache
 def load_nads(name: str, version: int | None = None) -> NADs:
     """Return NADs that ship with the library, or those of an earlier version, which are in the
     checkout: results refer to them. They are read once.
@@ -46,16 +47,15 @@ def load_nads(name: str, version: int | None = None) -> NADs:
     Raises:
         ValueError: if there are none under that name and version.
     """
-    if version is not None:
-        with contextlib.suppress(FileNotFoundError):
-            folder = checkout_folder(f"book/results/nads-v{version}")
-            return nc.load_nads(folder / f"{name}.v{version}.npz", version=version)
-    nads = nc.load_nads(name)
-    if version not in (None, ships := nads.provenance["version"]):
-        raise ValueError(
-            f"no version {version} of the NADs of {name} is here: version {ships} ships"
-        )
-    return nads
+    path, facts = located(name)
+    ships = facts["version"]
+    if version not in (None, ships):
+        path = checkout_folder(f"book/results/nads-v{version}") / f"{name}.v{version}.npz"
+        if not path.is_file():
+            raise ValueError(
+                f"no version {version} of the NADs of {name} is here: version {ships} ships"
+            )
+    return _read(path, version=version or ships)
 
 
 def load_study(name: str) -> Any:

@@ -16,7 +16,7 @@ from nads_book.atlas import (
     most_similar,
 )
 from nads_book.claims import decides
-from nads_book.experiments.evidence import Evidence, evidence
+from nads_book.experiments.evidence import evidence
 from nads_book.experiments.formatting import show, table
 from nads_book.figures.style import (
     SEQUENTIAL,
@@ -46,13 +46,6 @@ TITLES = {
 def measured(name: str, measure: str) -> Measured:
     """Return a measure of an entry."""
     return load_atlas().measures[name][measure]
-
-
-def _decided(holds: object, found: Measured | float) -> Evidence:
-    """Return evidence of the stored atlas, whose networks are small."""
-    if isinstance(found, Measured):
-        return evidence(holds, *found, size="narrow")
-    return evidence(holds, found, size="narrow")
 
 
 # Directions of entries
@@ -139,7 +132,7 @@ def _():
     cnn, resnet = largest_by_factor("cnn"), largest_by_factor("resnet")
     order = ["pooling", "skip", "head", "initialisation", "norm"]
     holds = [*cnn.index[:2]] == ["pooling", "head"] and [*resnet.index[:5]] == order
-    return _decided(holds, cnn["pooling"])
+    return evidence(holds, cnn["pooling"], size="narrow")
 
 
 def show_counts() -> None:
@@ -159,7 +152,7 @@ def _():
     found = judged(load_atlas())
     verdicts = found[found["because"].str.contains("demodulates|moves")]["verdict"]
     num_held = int((verdicts == "held").sum())
-    return _decided(len(verdicts) == 3 and not num_held, num_held)
+    return evidence(len(verdicts) == 3 and not num_held, num_held, size="narrow")
 
 
 @decides("comb-parts")
@@ -171,7 +164,7 @@ def _():
     low = whole.interval[0]
     less = all(one.interval[1] < low for one in (averaged, flat, skipless))
     singled = flat.interval[1] < 1.1 < skipless.interval[0]
-    return _decided(low > 5 and less and singled, whole)
+    return evidence(low > 5 and less and singled, *whole, size="narrow")
 
 
 @decides("patches-two-levels")
@@ -181,7 +174,7 @@ def _():
     """
     found = [measured(name, "unlike levels") for name in EXCHANGEABLE]
     holds = all(one.interval[0] <= 0.02 and one.interval[1] < 0.05 for one in found)
-    return _decided(holds, max(one.value for one in found))
+    return evidence(holds, max(one.value for one in found), size="narrow")
 
 
 def show_entries() -> None:

@@ -53,7 +53,7 @@ def plot_certainty(nads: NADs, kind: str) -> Figure:
 
 @cache
 def agreement() -> dict[str, Any]:
-    """Return squared cosines of LeNet's directions with another run, measured and predicted, and
+    """Return squared cosines of LeNet's directions with another run, measured and foretold, and
     the overlaps of the first ones.
 
     Raises:
@@ -62,8 +62,7 @@ def agreement() -> dict[str, Any]:
     stored: dict[str, Any] = load_study("agreement.json")["lenet"]
     if stored["fingerprint"] != load_nads("lenet").fingerprint:
         raise ValueError("agreement.json is about other NADs of LeNet than those that ship")
-    columns = {"by_index": "by_index", "by_name": "by_name", "predicted": "foretold"}  # as stored
-    return stored | {name: np.array(stored[column]) for name, column in columns.items()}
+    return stored | {name: np.array(stored[name]) for name in ("by_index", "by_name", "foretold")}
 
 
 @cache
@@ -94,7 +93,7 @@ def plot_reliability() -> Figure:
 @decides("ordered-basis")
 def _():
     """Decide whether a hundred directions of LeNet are reproducible, and 300 as a subspace."""
-    certain = agreement()["predicted"] > CERTAIN
+    certain = agreement()["foretold"] > CERTAIN
     found = agreement()["by_name"][certain]
     subspace = agreement()["overlaps"]["300"]
     holds = found.mean() > CERTAIN and certain.sum() > 100 and subspace > 0.9

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import torch
 
+from nads_book.benchmarks.plain_loop import average_gradient
 from nads_book.explorer.wave_bet import guess_data
 from nads_book.figures.learning import frequency_grid
-from nads_book.theory.reference import average_gradient
 from nads_core import RESNET18, load_nads
 
 

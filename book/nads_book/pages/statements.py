@@ -77,7 +77,7 @@ def _():
         measured = spectra[name]
         theirs = np.interp(np.arange(1023), measured["key"], measured["published"]).cumsum()
         half_of_theirs = int((theirs < theirs[-1] / 2).sum()) + 1
-        drop = statistics.first_below(known.index, known.to_numpy(), 0.75)
+        drop = known.index[statistics.isotonic_fit(known) < 0.75][0]
         texts.append(f"{LABELS[name]} {half_of_theirs}, {half} and {drop}")
     text = (
         "NADs with half of the energy in the authors’ table and in our run, and the index below "

@@ -14,7 +14,7 @@ from nads_book import figures
 from nads_book.claims import decides
 from nads_book.experiments.evidence import Evidence, Facts, above, evidence
 from nads_book.pages.scored_rows import registered, rows_of, scored
-from nads_book.statistics import MANY, mean_and_range, resampled_correlations, with_interval
+from nads_book.statistics import MANY, resampled_correlations, with_interval
 from nads_book.studies import forgetting
 from nads_book.studies.forgetting import FACTORIAL, RATES, SEEDS, WAVES, Cell
 from nads_book.studies.recipes import wave_frequencies
@@ -41,13 +41,12 @@ def plot_optimisers() -> Figure:
     """
     energies = forgetting.wave_energies()
     sizes = ("lowest rate", "middle rate", "largest rate")
-    panels: dict[str, Any] = {
-        title: {
-            size: (energies, mean_and_range(100 * tables()[Cell(optimiser=optimiser, rate=rate)]))
-            for size, rate in zip(sizes, RATES[optimiser], strict=True)
-        }
-        for optimiser, title in OPTIMISERS.items()
-    }
+    panels: dict[str, Any] = {}
+    for optimiser, title in OPTIMISERS.items():
+        lines = panels[title] = {}
+        for size, rate in zip(sizes, RATES[optimiser], strict=True):
+            found = 100 * tables()[Cell(optimiser=optimiser, rate=rate)]
+            lines[size] = energies, np.stack([found.mean(0), found.min(0), found.max(0)], 1)
     labels = ("energy at the start", "test accuracy (%)")
     return figures.plot_lines(panels, *labels, [0.01, 0.1], level=50, bands=True, ylim=(45, 101))
 

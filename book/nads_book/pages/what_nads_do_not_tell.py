@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from scipy.stats import rankdata
 
 from nads_book import figures
 from nads_book.claims import decides
@@ -142,7 +141,7 @@ def pairs() -> tuple[np.ndarray, np.ndarray]:
 def plot_pairs() -> Figure:
     """Draw the rank of each architecture by its score and by its accuracy, on unchanged images."""
     before, reached = (values[:, 0] for values in pairs())  # of unchanged images
-    ranks = np.stack([rankdata(-one, axis=-1) for one in (before, reached.mean(-1))], -1)
+    ranks = 3.5 - np.stack([_centred_ranks(one) for one in (before, reached.mean(-1))], -1)
     panels = {
         data: {name: ([0, 1], two) for name, two in zip(ARCHITECTURES.values(), cell, strict=True)}
         for data, cell in zip(DATA.values(), ranks, strict=True)
@@ -152,12 +151,8 @@ def plot_pairs() -> Figure:
 
 
 def _centred_ranks(values: np.ndarray) -> np.ndarray:
-    """Return midranks of architectures with mean 0.
-
-    (..., data sets, variants, n) -> (..., cells, n)
-    """
-    cells = values.reshape(*values.shape[:-3], -1, values.shape[-1])
-    return rankdata(cells, axis=-1) - (cells.shape[-1] + 1) / 2
+    """Return midranks of architectures with mean 0, the best last, (..., n)."""
+    return np.sign(values[..., None] - values[..., None, :]).sum(-1) / 2
 
 
 @decides("pairs-best")
@@ -174,7 +169,8 @@ def _():
     errors = np.array(deviations)[:, None, None] / seeds**0.5
     noise = rng.normal(size=(DRAWS, *means.shape)) * errors
     x, y = _centred_ranks(before), _centred_ranks(np.concatenate([means[None], means + noise]))
-    each = (x * y).sum(-1) / np.sqrt((x**2).sum(-1) * (y**2).sum(-1))  # (1 + draws, cells)
+    each = (x * y).sum(-1) / np.sqrt((x**2).sum(-1) * (y**2).sum(-1))
+    each = each.reshape(1 + DRAWS, -1)  # cells: data sets and variants
     drawn = rng.integers(each.shape[1], size=each.shape)
     drawn[0] = np.arange(each.shape[1])
     found = with_interval(np.take_along_axis(each, drawn, 1).mean(1))

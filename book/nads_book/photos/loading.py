@@ -152,8 +152,6 @@ def load_folder(
     num_images: int | None = None,
     *,
     size: int = 32,
-    seed: int = 0,
-    progress: bool = True,
     name: str | None = None,
 ) -> ImageSet:
     """Load images with one folder per class, ``folder/cat/1.png``.
@@ -162,19 +160,17 @@ def load_folder(
         folder: folder with one folder per class.
         num_images: number of images, drawn evenly from the classes; all by default.
         size: height and width in pixels, to which images of another size are scaled.
-        seed: seed of the selection.
-        progress: whether to show a progress bar while reading many files.
         name: name of the images, for captions; the folder's by default.
 
     Raises:
         DatasetNotFoundError: if there is no such folder, or no images in it or in a class, or if it
             holds parts instead of classes.
-        ValueError: for an invalid number of images, size or seed, if an image is damaged or too
-            large, or if a folder cannot be listed.
+        ValueError: for an invalid number of images or size, if an image is damaged or too large,
+            or if a folder cannot be listed.
     """
-    _require_integers(num_images, size, seed)
+    _require_integers(num_images, size, 0)
     photos = on_disk.open_folder(Path(folder), name)
-    return _selection(photos, num_images, size, seed, progress)
+    return _selection(photos, num_images, size, 0, True)
 
 
 def _generated(train: bool, num_images: int | None, size: int, seed: int) -> ImageSet:

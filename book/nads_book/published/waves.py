@@ -51,32 +51,32 @@ def spread(points: np.ndarray, period: float | None = None) -> list[int]:
     return order
 
 
-def wrapped(ky: int, kx: int, size: int = 32) -> Frequency:
-    """Return the same frequency with both coordinates from -size / 2 to size / 2 - 1."""
-    return (ky + size // 2) % size - size // 2, (kx + size // 2) % size - size // 2
+def wrapped(ky: int, kx: int) -> Frequency:
+    """Return the same frequency with both coordinates from -16 to 15."""
+    return (ky + 16) % 32 - 16, (kx + 16) % 32 - 16
 
 
-def negative(k: Frequency, size: int = 32) -> Frequency:
+def negative(k: Frequency) -> Frequency:
     """Return -k, whose wave is that of k with the other sign."""
-    return wrapped(-k[0], -k[1], size)
+    return wrapped(-k[0], -k[1])
 
 
-def grid_frequencies(size: int = 32) -> list[Frequency]:
+def grid_frequencies() -> list[Frequency]:
     """Return one frequency (ky, kx) of every pair +-k on a grid of the frequency plane, in an even
     order.
 
     Both frequencies of a pair have the same direction up to its sign, which only swaps the labels
     of D(v): the 256 cells of the published grid are 130 directions.
     """
-    axis = range(-size // 2, size // 2, 2)
-    chosen = [(ky, kx) for ky in axis for kx in axis if (ky, kx) >= negative((ky, kx), size)]
+    axis = range(-16, 16, 2)
+    chosen = [(ky, kx) for ky in axis for kx in axis if (ky, kx) >= negative((ky, kx))]
     chosen.sort(key=lambda k: (k[0] ** 2 + k[1] ** 2, k))
-    return [chosen[i] for i in spread(np.array(chosen, float), period=size)]
+    return [chosen[i] for i in spread(np.array(chosen, float), period=32)]
 
 
-def fourier_directions(waves: Iterable[Frequency], size: int = 32) -> Tensor:
-    """Return the sines of some frequencies as unit images, (n, 1, H, H)."""
-    return torch.stack([fourier_direction(wave, size) for wave in waves])
+def fourier_directions(waves: Iterable[Frequency]) -> Tensor:
+    """Return the sines of some frequencies as unit images, (n, 1, 32, 32)."""
+    return torch.stack([fourier_direction(wave) for wave in waves])
 
 
 def spectrum_of(nads: NADs) -> Tensor:

@@ -1,10 +1,10 @@
 """Notebooks with gaps that check themselves, for a course: `nads_book.site.sync` writes them.
 
-In each live cell of a chapter that a reader sees, the last assignment that calls the library becomes
-one of `...` to `answer`, with a hint: its right side without the arguments of the call. The cell ends
-there; a folded cell below it says in words what is wrong with the answer, and gives the variable its
-value, that of the chapter if it has to. The check uses an answer once, so that it never judges an old
-one after a cell that stopped with an error.
+In each live cell of a chapter that a reader sees, the last assignment that calls the library
+becomes one of `...` to `answer`, with a hint: its right side without the arguments of the call. The
+cell ends there; a folded cell below it says in words what is wrong with the answer, and gives the
+variable its value, that of the chapter if it has to. The check uses an answer once, so that it
+never judges an old one after a cell that stopped with an error.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ from nads_core import NADs
 HIDDEN = {"remove-cell", "remove-input", "hide-input", "hide-cell", "parameters"}
 CALL = re.compile(r"\b(?:nc|nb\.pooling)(?:\.(?!load_)\w+)+(?=\()")
 NOTE = (
-    "*A notebook with gaps: run the cells in order, and replace each `...` by what its comment says, "
-    "with an argument for each … (`help(nc.flip)` names those of a function). Run this cell, then the "
-    "folded one below: it says what is wrong, contains the chapter's answer, and continues with it "
-    "if yours cannot be used. Under “Your turn” every answer of the right form is right.*"
+    "*A notebook with gaps: run the cells in order, and replace each `...` by what its comment "
+    "says, with an argument for each … (`help(nc.flip)` names those of a function). Run this cell, "
+    "then the folded one below: it says what is wrong, contains the chapter's answer, and "
+    "continues with it if yours cannot be used. Under “Your turn” every answer of the right form "
+    "is right.*"
 )
 CHECK = """#@title Check {{ display-mode: "form" }}
 from nads_book.site.gaps import checked
@@ -125,8 +126,8 @@ def checked(found: Any, answer: Callable[[], Any], function: str) -> Any:
     )
     if found is ...:
         print(
-            f"No new answer: replace `...` by a call of {function}, run that cell (without an error), "
-            "and then this one. Until then, ours is used."
+            f"No new answer: replace `...` by a call of {function}, run that cell (without an "
+            "error), and then this one. Until then, ours is used."
         )
         return expected
     wrong, usable = difference(found, expected, "answer")

@@ -123,7 +123,7 @@ def _path(name: str, preset: str) -> Path:
     return results_path(name, preset if study_class(name).has_presets else None)
 
 
-def load_results(name: str, preset: str = "paper", folder: Path | None = None) -> Results | None:
+def load_results(name: str, preset: str = "paper") -> Results | None:
     """Return the stored results of a study, which may be incomplete, or None if there are none.
 
     They can be shown without the photos that they were made from: `Results.photos` names these.
@@ -131,13 +131,11 @@ def load_results(name: str, preset: str = "paper", folder: Path | None = None) -
     Args:
         name: name of the study, such as ``fig1-lenet``.
         preset: size of a figure.
-        folder: folder of the file; by default that of the study's path.
 
     Raises:
         ValueError: for an unknown study, or a file that is damaged or does not belong to it.
     """
     path = _path(name, preset)
-    path = path if folder is None else folder / path.name
     try:
         results = Results.load(path)  # opened in any case: the build sees what was looked for
     except FileNotFoundError:

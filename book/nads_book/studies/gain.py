@@ -24,7 +24,7 @@ from nads_book.experiments import (
 )
 from nads_book.experiments.checkout import checkout_folder
 from nads_book.experiments.evidence import Estimate
-from nads_book.statistics import regression, resampled, rising_fit, with_interval
+from nads_book.statistics import isotonic_fit, regression, resampled, with_interval
 from nads_book.studies.directions import DirectionStudy
 from nads_book.studies.presets import Size
 from nads_book.theory.first_step import GainCorrection, predicted_accuracy
@@ -176,7 +176,7 @@ def predictions(design: Mapping[str, np.ndarray], accuracies: np.ndarray) -> dic
     return {
         name: GainCorrection.fit(ratios[seen], g[seen], y).accuracies(ratios, g)
         for name, g in given.items()
-    } | {"isotonic": np.interp(energies, x[order], rising_fit(x, y)[order])}
+    } | {"isotonic": np.interp(energies, x[order], isotonic_fit(y[order[::-1]])[::-1])}
 
 
 def causes(design: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

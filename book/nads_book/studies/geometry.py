@@ -211,17 +211,6 @@ def numbered_steps(
         yield number
 
 
-def trajectories(
-    identities: range, network: str, images: Tensor, labels: Tensor | None, steps: int
-) -> tuple[Tensor, Tensor]:
-    """Return the gradients (n, times, 2, D) and accuracies (n, times) of several networks; see
-    `trajectory`.
-    """
-    found = [trajectory(network, images, labels, identity, steps) for identity in identities]
-    gradients, accuracies = map(torch.stack, zip(*found, strict=True))
-    return gradients, accuracies
-
-
 def moment(gradients: Tensor) -> Tensor:
     """Return the second moment (D, D) without the noise of inputs, from halves (n, 2, D)."""
     products = gradients[:, 0].double().T @ gradients[:, 1].double()
@@ -330,50 +319,18 @@ def laws_of_images(images: Tensor, labels: Tensor, start: Tensor) -> dict[str, T
     return {name: law[None] for name, law in laws.items()} | {"G_0": start}
 
 
-def measured(
-    network: str,
-    data: str,
-    gradients: list[Tensor],
-    accuracies: list[Tensor],
-    start: Tensor,
-) -> Iterator[Facts]:
-    """Yield a row for each time.
-
-    Args:
-        network: name in ``NETWORKS``.
-        data: one of ``DATA``.
-        gradients: gradients of all networks at each time, (n, 2, D); the first time is the start,
-            the second one small step, and later times have fewer networks.
-        accuracies: accuracies on training images, of the same networks at each time, (n,).
-        start: G_0 of other networks, (groups, D, D).
-    """
-    laws = laws_of(data, start)
-    reached = [step for step in STEPS if step <= NETWORKS[network].last]
-    for step, after, accuracy in zip([0, "small", *reached], gradients, accuracies, strict=True):
-        before, now = moments_of(gradients[0][: len(after)]), moments_of(after)
-        leading = torch.linalg.eigh(now.mean(0))[1].flip(1).T[:LEADING]
-        right = accuracy.view(GROUPS, -1)
-        row = {"network": network, "data": data, "step": step, "num_networks": len(after)}
-        row |= {
-            "accuracy": with_jackknife(over_groups(right.mean(1))),
-            "growth": growth(now, before),
-            "moment": compared(now, laws),
-            "change": compared(now - before, laws) if step != 0 else None,
-        }
-        pictures = 127 * leading / leading.abs().amax(1, keepdim=True)
-        yield row | {"leading": pictures.round().int().tolist()}
-
-
 def followed(
     network: str, data: str, identities: range, steps: int, context: Context
 ) -> tuple[Tensor, Tensor]:
-    """Return what `trajectories` does for a condition."""
+    """Return the gradients (n, times, 2, D) and accuracies (n, times) of several networks; see
+    `trajectory`.
+    """
 
-    def compute() -> tuple[Tensor, Tensor]:
+    def compute() -> tuple[Tensor, ...]:
         images, labels = dataset(data)
-        return trajectories(
-            identities, network, images, None if data == "random labels" else labels, steps
-        )
+        given = images, None if data == "random labels" else labels
+        found = [trajectory(network, *given, identity, steps) for identity in identities]
+        return tuple(map(torch.stack, zip(*found, strict=True)))
 
     name = f"{network}, {data}, {identities.start}, {len(identities)}, {steps}"
     gradients, accuracies = context.kept(name, compute)
@@ -417,4 +374,20 @@ class Geometry(Study):
             [torch.cat([a[:, t], *b[:, t : t + 1].unbind(1)]) for t in range(a.shape[1])]
             for a, b in zip(late, early, strict=True)
         )
-        return list(measured(network, data, gradients, accuracies, initial(network, data, context)))
+        laws = laws_of(data, initial(network, data, context))
+        times = [0, "small", *(step for step in STEPS if step <= size.last)]
+        rows = []
+        for step, after, accuracy in zip(times, gradients, accuracies, strict=True):
+            before, now = moments_of(gradients[0][: len(after)]), moments_of(after)
+            leading = torch.linalg.eigh(now.mean(0))[1].flip(1).T[:LEADING]
+            pictures = 127 * leading / leading.abs().amax(1, keepdim=True)
+            row = {"network": network, "data": data, "step": step, "num_networks": len(after)}
+            row |= {
+                "accuracy": with_jackknife(over_groups(accuracy.view(GROUPS, -1).mean(1))),
+                "growth": growth(now, before),
+                "moment": compared(now, laws),
+                "change": compared(now - before, laws) if step != 0 else None,
+                "leading": pictures.round().int().tolist(),
+            }
+            rows.append(row)
+        return rows

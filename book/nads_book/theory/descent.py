@@ -77,23 +77,23 @@ def gradient_descent(
         for std, n in ((theta_std, size // stride), (phi_std, size))
     )
     weights = response.view(stride, -1) / math.sqrt(stride)
-    signal = torch.nn.functional.one_hot(frequency, size).double().view(-1, 1, *weights.shape)
+    place = frequency.view(-1, 1, 1).expand(*shape, 1)  # of the signal
     losses = []
     for _ in range(num_steps + 1):
-        beta = theta * weights * phi  # the model as a linear map
-        missing = 1 - margin * (beta * signal).sum((-2, -1), keepdim=True)  # (F, runs, 1, 1)
-        losses.append(missing.square()[..., 0, 0] + noise_std**2 * beta.square().sum((-2, -1)))
-        if batch_size is None:
-            slope = noise_std**2 * beta - margin * missing * signal  # half of dL / dbeta
+        beta = (theta * weights * phi).flatten(2)  # the model as a linear map, (F, runs, D)
+        missing = 1 - margin * beta.gather(2, place)  # (F, runs, 1)
+        losses.append(missing.square()[..., 0] + noise_std**2 * beta.square().sum(-1))
+        if batch_size is None:  # half of dL / dbeta
+            slope = (noise_std**2 * beta).scatter_add_(2, place, -margin * missing)
         else:
-            noise = noise_std * torch.randn(
+            # (F, runs, batch, D): y x with y = +-1, since the loss only sees y f(x) = f(y x)
+            x = noise_std * torch.randn(
                 *shape, batch_size, size, generator=generator, dtype=torch.float64
             )
-            # (F, runs, batch, S, M): y x with y = +-1, since the loss only sees y f(x) = f(y x)
-            x = margin * signal[:, :, None] + noise.view(*shape, batch_size, *weights.shape)
-            residual = torch.einsum("frbsm,frsm->frb", x, beta) - 1
-            slope = torch.einsum("frb,frbsm->frsm", residual, x) / batch_size
-        slope = 2 * learning_rate * slope * weights
+            x += margin * torch.nn.functional.one_hot(frequency, size)[:, None, None]
+            residual = torch.einsum("frbd,frd->frb", x, beta) - 1
+            slope = torch.einsum("frb,frbd->frd", residual, x) / batch_size
+        slope = 2 * learning_rate * slope.view_as(phi) * weights
         theta, phi = theta - (slope * phi).sum(-2, keepdim=True), phi - slope * theta
     losses = torch.stack(losses, -1)  # (F, runs, steps + 1)
     optimum = noise_std**2 / (margin**2 + noise_std**2)

@@ -3,7 +3,7 @@ differentiation.
 """
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -87,6 +87,7 @@ def sample_hessians(
     num_samples: int,
     *,
     generator: torch.Generator,
+    rows: Sequence[int] | slice = slice(None),
 ) -> Tensor:
     """Return Hessians of J, each averaged over a batch of draws of (theta, phi, x, y), by automatic
     differentiation.
@@ -95,8 +96,8 @@ def sample_hessians(
     Hessians into the Hessian of one mean.
 
     Returns:
-        (100, D + M, D + M), phi first. The spread over the 100 batches gives the standard error of
-        their mean.
+        (100, D + M, D + M), phi first, or some of the rows. The spread over the 100 batches gives
+        the standard error of their mean.
     """
     size, outputs = len(response), len(response) // stride
     num_batches, count = 100, max(1, num_samples // 100)
@@ -113,7 +114,7 @@ def sample_hessians(
     phi, theta = phi + shift[:, None, :size], theta + shift[:, None, size:]
     output = deep_linear.deep_linear_output(theta, phi, x, response, stride)
     loss = (y - output).square().mean(1).sum()
-    return _jacobians(torch.autograd.grad(loss, shift, create_graph=True)[0], shift)
+    return _jacobians(torch.autograd.grad(loss, shift, create_graph=True)[0][:, rows], shift)
 
 
 def _jacobians(values: Tensor, inputs: Tensor) -> Tensor:
@@ -122,11 +123,14 @@ def _jacobians(values: Tensor, inputs: Tensor) -> Tensor:
     return torch.stack(columns, 1)
 
 
-def _hessians(m: Model, num_samples: int, generator: torch.Generator) -> Tensor:
-    return sample_hessians(*m.task, **m.scales, num_samples=num_samples, generator=generator)
+def _hessians(m: Model, rows: list[int], num_samples: int, generator: torch.Generator) -> Tensor:
+    args = {"num_samples": num_samples, "generator": generator, "rows": rows}
+    return sample_hessians(*m.task, **m.scales, **args)
 
 
-def _gradient_products(m: Model, num_samples: int, generator: torch.Generator) -> Tensor:
+def _gradient_products(
+    m: Model, rows: list[int], num_samples: int, generator: torch.Generator
+) -> Tensor:
     theta, phi, x = (
         torch.randn(num_samples, n, generator=generator, dtype=torch.float64)
         for n in (m.size // m.stride, m.size, m.size)
@@ -134,10 +138,12 @@ def _gradient_products(m: Model, num_samples: int, generator: torch.Generator) -
     theta, phi, x = m.theta_std * theta, m.phi_std * phi, x.requires_grad_()
     output = deep_linear.deep_linear_output(theta, phi, x, m.response, m.stride)
     (gradients,) = torch.autograd.grad(output.sum(), x)  # (N, D)
-    return gradients[:, :, None] * gradients[:, None, :]
+    return gradients[:, rows, None] * gradients[:, None, :]
 
 
-def _mixed_products(m: Model, num_samples: int, generator: torch.Generator) -> Tensor:
+def _mixed_products(
+    m: Model, rows: list[int], num_samples: int, generator: torch.Generator
+) -> Tensor:
     outputs = m.size // m.stride
     scale = torch.tensor([m.theta_std] * outputs + [m.phi_std] * m.size, dtype=torch.float64)
     weights = scale * torch.randn(num_samples, len(scale), generator=generator, dtype=torch.float64)
@@ -146,13 +152,13 @@ def _mixed_products(m: Model, num_samples: int, generator: torch.Generator) -> T
     output = deep_linear.deep_linear_output(theta, phi, x, m.response, m.stride)
     (gradients,) = torch.autograd.grad(output.sum(), x, create_graph=True)
     mixed = _jacobians(gradients, weights)  # d^2 f / dx dweights, (N, D, M + D)
-    return mixed @ mixed.mT
+    return mixed[:, rows] @ mixed.mT
 
 
 def _matrices(
     key: str,
     title: str,
-    sample: Callable[[Model, int, torch.Generator], Tensor],
+    sample: Callable[[Model, list[int], int, torch.Generator], Tensor],
     ours: Callable[[Model], Tensor],
     factor: Callable[[Model], float],
     example: str = "",
@@ -164,7 +170,7 @@ def _matrices(
     Args:
         key: key of the statement.
         title: see `Statement`, as for the other arguments.
-        sample: function that draws matrices of a model, (N, rows, columns).
+        sample: function that draws rows of matrices of a model, (N, rows, columns).
         ours: function that computes their mean.
         factor: function that says how much larger the printed form is.
         example: words before entry [0, 0] of both forms in the `SMALLEST` model.
@@ -179,11 +185,14 @@ def _matrices(
     @statement(key, title, example, numbers, **facts)
     def _(num_samples: int, generator: torch.Generator) -> Iterator[Row]:
         for m in MODELS:
-            mean = ours(m)
-            matrices = (*mean_and_error(sample(m, num_samples, generator)), mean, factor(m) * mean)
+            chosen = entries(m)
+            rows, columns = (list(places) for places in zip(*chosen.values(), strict=True))
+            drawn = sample(m, rows, num_samples, generator)[:, range(len(rows)), columns]
+            mean = ours(m)[rows, columns]
             setting = f"D = {m.size}, S = {m.stride}, {m.prefilter}, ℓ = {m.frequency}"
-            for name, entry in entries(m).items():
-                yield f"{setting}, {name}", *(float(matrix[entry]) for matrix in matrices)
+            numbers = torch.stack([*mean_and_error(drawn), mean, factor(m) * mean], 1).tolist()
+            for name, row in zip(chosen, numbers, strict=True):
+                yield f"{setting}, {name}", *row
 
 
 def _hessian(m: Model) -> Tensor:
@@ -238,10 +247,10 @@ def _(num_samples: int, generator: torch.Generator) -> Iterator[Row]:
         for strength in (margin, 0.0):
             generator.set_state(state)  # the same noise with and without the signal
             task = frequency, response, stride, strength, noise_std, 1.0, 1.0, num_samples
-            curvatures.append(sample_hessians(*task, generator=generator))
-        with_signal, noise = curvatures  # (batches, D, D) each
-        added = with_signal[:, frequency, frequency] - noise[:, frequency, frequency]
-        top = noise[:, peak, peak]
+            drawn = sample_hessians(*task, generator=generator, rows=[frequency, peak])
+            curvatures.append(drawn[:, [0, 1], [frequency, peak]].T)
+        (with_signal, _), (noise, top) = curvatures  # (batches,) each
+        added = with_signal - noise
         ratio = added.mean() / top.mean()
         _, error = mean_and_error((added - ratio * top) / top.mean())  # of a ratio, to first order
         formula = float(deep_linear.zeta(frequency, response, margin, noise_std))
