@@ -317,7 +317,6 @@ def edit_stored(monkeypatch):
     are in no such file.
     """
     from nads_book.atlas import load_entry_nads
-    from nads_book.experiments.stored import load_nads
 
     texts = {}
     read = Path.read_text
@@ -329,7 +328,7 @@ def edit_stored(monkeypatch):
         for name, module in list(sys.modules.items()):
             if name.startswith(("nads_book.pages", "nads_book.studies", "nads_book.atlas")):
                 for value in vars(module).values():
-                    if hasattr(value, "cache_clear") and value not in (load_nads, load_entry_nads):
+                    if hasattr(value, "cache_clear") and value is not load_entry_nads:
                         value.cache_clear()
 
     def edit(name, change, *parts):

@@ -8,7 +8,7 @@ import pytest
 import torch
 from conftest import ROOT
 from examples import prepared
-from nads_book.experiments.stored import load_nads
+from nads_book.experiments.stored import load_nads, nads_of_file
 
 import nads_core as nc
 from nads_core.networks.network import Network
@@ -46,11 +46,11 @@ def other_products(monkeypatch):
         return torch.nextafter(product(a, b), torch.full((), torch.inf, dtype=a.dtype))
 
     def begin():
-        load_nads.cache_clear()
+        nads_of_file.cache_clear()
         monkeypatch.setattr(torch.Tensor, "__matmul__", nudged)
 
     yield begin
-    load_nads.cache_clear()
+    nads_of_file.cache_clear()
 
 
 @pytest.mark.stored

@@ -19,19 +19,6 @@ from nads_book.experiments.formatting import estimate, readable
 MANY = 20_000  # draws after which an interval hardly depends on their seed
 
 
-def grouped(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, list[Any]]:
-    """Return the values of each key, in the order of their first."""
-    found: dict[Any, list[Any]] = {}
-    for key, value in pairs:
-        found.setdefault(key, []).append(value)
-    return found
-
-
-def means(pairs: Iterable[tuple[Any, float]]) -> dict[Any, float]:
-    """Return the mean of the values of each key, in the order of their first."""
-    return {key: float(np.mean(values)) for key, values in grouped(pairs).items()}
-
-
 def accuracy_interval(accuracy: float, num_samples: int) -> tuple[float, float]:
     """Return Wilson's score interval (95 %) of an accuracy measured on ``num_samples`` samples.
 

@@ -28,6 +28,7 @@ from nads_core.directions.run import Run
 from nads_core.networks.stack import TOGETHER
 from nads_core.runtime.threads import one_thread
 
+NUM_EIGENVECTORS = 100
 # Estimators, each with the type of the networks' numbers
 CASES: dict[str, tuple[Estimator, torch.dtype]] = {
     "smoothed-16": (SmoothedGradient(16), torch.float32),
@@ -139,14 +140,13 @@ def measure_network(run: Run, seconds: float = 2.0) -> dict[str, Any]:
     }
 
 
-def measure_eigenvectors(dimension: int, num_vectors: int, count: int = 100) -> dict[str, Any]:
+def measure_eigenvectors(dimension: int, num_vectors: int) -> dict[str, Any]:
     """Time what follows the networks: the eigenvectors of their second moment with certainties, of
     random numbers here.
 
     Args:
         dimension: number of pixels, D.
         num_vectors: number of networks, times readouts.
-        count: number of eigenvectors.
 
     Returns:
         The ``kind`` of moments, "dense" matrices or vectors ("gram"); seconds, and the
@@ -161,7 +161,7 @@ def measure_eigenvectors(dimension: int, num_vectors: int, count: int = 100) -> 
             moment.add(torch.randn(min(rest, 32), 2, 1, dimension, generator=generator))
         start = time.perf_counter()
         with warnings.catch_warnings(action="ignore"):  # nothing is known of random numbers
-            moment.nads((), count)
+            moment.nads((), NUM_EIGENVECTORS)
         elapsed = time.perf_counter() - start
 
     before = peak_memory(lambda: None, "cpu")
@@ -170,7 +170,7 @@ def measure_eigenvectors(dimension: int, num_vectors: int, count: int = 100) -> 
     return {
         "kind": "gram" if moment.is_large else "dense",
         "num_vectors": num_vectors,
-        "num_directions": count,
+        "num_directions": NUM_EIGENVECTORS,
         "seconds": elapsed,
         "bytes": used,
     }

@@ -15,7 +15,6 @@ def own_loop(
     image_shape: tuple[int, ...],
     count: int,
     readouts: int = 1,
-    num_inputs: int = 16,
     device: torch.device | str = "cpu",
 ) -> tuple[Tensor, Tensor]:
     """Return directions (D, D), in rows, and their certainties (D,), from one network at a time.
@@ -28,7 +27,6 @@ def own_loop(
         image_shape: shape of an input.
         count: number of networks.
         readouts: number of orthogonal last layers per network.
-        num_inputs: number of Gaussian inputs per network, in opposite pairs.
         device: device of the networks.
     """
     size, buffer = math.prod(image_shape), []
@@ -36,7 +34,7 @@ def own_loop(
     for index in range(count):
         torch.manual_seed(index)
         network = factory().eval().requires_grad_(False).to(device)
-        half = torch.randn(num_inputs // 2, *image_shape, device=device)
+        half = torch.randn(8, *image_shape, device=device)
         images = torch.stack([half, -half], 1).flatten(0, 1).requires_grad_()
         values = network(images)[:, :1] if readouts == 1 else _heads(network, images, readouts)
         gradients = [

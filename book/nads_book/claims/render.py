@@ -157,7 +157,7 @@ def rendered(template: str, **content: Any) -> str:
     """Return a page, or a part of it, from a template of this folder."""
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(loader=loader, trim_blocks=True, lstrip_blocks=True)
-    for function in (address, badge, facts, classes, sentence):
+    for function in (address, badge, facts, classes, sentence, table_of_retired):
         environment.globals[function.__name__] = function
     return environment.get_template(f"{template}.md.jinja").render(**content)
 
@@ -251,9 +251,7 @@ def page(text: str, claims: Mapping[str, Claim], root: Path = ROOT) -> str:
         predicted=Counter(claim.prediction for claim in both if claim.prediction),
         multiplicity=multiplicity(list(claims.values())),
         outcomes=outcomes(both),
-        folded={
-            f"{len(retired)} claims that no page states any more": table_of_retired(retired),
-        },
+        retired=retired,
     )
     return text.replace("<!-- claims -->", content)
 

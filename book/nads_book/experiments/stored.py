@@ -13,7 +13,7 @@ from nads_core.directions import NADs
 from nads_core.directions.files import located
 from nads_core.runtime.arguments import Facts
 
-_read = functools.cache(nc.load_nads)
+nads_of_file = functools.cache(nc.load_nads)  # read once
 
 
 def study_path(name: str) -> Path:
@@ -55,7 +55,7 @@ def load_nads(name: str, version: int | None = None) -> NADs:
             raise ValueError(
                 f"no version {version} of the NADs of {name} is here: version {ships} ships"
             )
-    return _read(path, version=version or ships)
+    return nads_of_file(path, version=version or ships)
 
 
 def load_study(name: str) -> Any:

@@ -8,7 +8,6 @@ import functools
 import inspect
 import itertools
 import json
-import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -127,16 +126,6 @@ def rounded(value: Any, digits: int = 5, *, significant: bool = False) -> Any:
     if isinstance(number, Sequence):
         return [rounded(x, digits, significant=significant) for x in number]
     return float(f"{number:.{digits}g}") if significant else round(number, digits)
-
-
-def within(value: float, rule: Mapping[str, float]) -> bool:
-    """Return whether a number is in a registered range:
-    ``at_least``, ``at_most``, ``less_than``.
-    """
-    high = rule.get("less_than", math.inf)
-    return (
-        rule.get("at_least", -math.inf) <= value <= rule.get("at_most", math.inf) and value < high
-    )
 
 
 class Study(ABC):

@@ -7,6 +7,7 @@ Energies, the gain correction and frequency are compared with it on the same dir
 """
 
 import itertools
+from collections.abc import Mapping
 from functools import lru_cache, partial
 from typing import Any
 
@@ -34,8 +35,8 @@ from nads_book.experiments import (
     logit_difference,
     rounded,
 )
-from nads_book.statistics import means, resampled_correlations, with_interval
-from nads_book.studies import forgetting, stored
+from nads_book.statistics import resampled_correlations, with_interval
+from nads_book.studies import forgetting, stored, table
 from nads_book.studies.gain import designed_direction, load_design
 from nads_book.studies.presets import MODELS
 from nads_book.theory.first_step import GainCorrection, filter_gain, signal_to_noise
@@ -284,20 +285,20 @@ class MeanKernels(Study):
 
 def by_direction(rows: Rows) -> pd.DataFrame:
     """Return rows as a table by network, family and direction."""
-    table = pd.DataFrame(rows)
-    return table.assign(name=table["key"].map(str)).set_index(["network", "family", "name"])
+    found = pd.DataFrame(rows)
+    return found.assign(name=found["key"].map(str)).set_index(["network", "family", "name"])
 
 
-def trained_accuracies(network: str, family: str) -> dict[str, float]:
+def trained_accuracies(network: str, family: str) -> Mapping[str, float] | pd.Series:
     """Return the stored accuracies of trained networks, means over seeds, by key as text."""
     if family == "designed":
-        rows, field = stored(f"law-{network}").rows, "index"
+        rows, field = table(f"law-{network}"), "index"
     elif network == "lenet":
-        rows, field = stored("fig1-lenet").rows, "frequency"
+        rows, field = table("fig1-lenet"), "frequency"
     else:
         found = forgetting.cnn_accuracies()
         return {str(list(wave)): accuracy for wave, accuracy in found.items()}
-    return means((str(row[field]), row["test_accuracy"]) for row in rows)
+    return rows.groupby(rows[field].map(str))["test_accuracy"].mean()
 
 
 def predictions(rows: pd.DataFrame, network: str, family: str) -> pd.DataFrame:

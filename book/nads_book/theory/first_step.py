@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from nads_book.experiments import Results
-from nads_book.statistics import grouped
 from nads_core.data.fourier import Frequency
 from nads_core.directions import NADs
 
@@ -22,10 +21,11 @@ INFORMATIVE = (0.54, 0.995)  # accuracies that are neither chance nor perfect
 
 def accuracies_by(field: str, results: Results) -> dict[Any, list[float]]:
     """Return the test accuracies, one per seed, by frequency or NAD index."""
-    return grouped(
-        (tuple(row[field]) if field == "frequency" else row[field], row["test_accuracy"])
-        for row in results.rows
-    )
+    found: dict[Any, list[float]] = {}
+    for row in results.rows:
+        key = tuple(row[field]) if field == "frequency" else row[field]
+        found.setdefault(key, []).append(row["test_accuracy"])
+    return found
 
 
 @dataclass(frozen=True, eq=False)

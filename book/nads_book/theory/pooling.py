@@ -99,9 +99,7 @@ def frequency_response(prefilter: Array) -> Tensor:
     return torch.where(response.abs() <= rounding, 0, response)
 
 
-def retained_energy(
-    frequency: int | Array, prefilter: Array, stride: int = 4, *, phase: float | None = None
-) -> Tensor:
+def retained_energy(frequency: int | Array, prefilter: Array, stride: int = 4) -> Tensor:
     """Return q(l): the squared norm of the part of v that lies in the row space of the pooling
     layer.
 
@@ -113,7 +111,6 @@ def retained_energy(
         frequency: l, an integer or an array of integers.
         prefilter: (D,) impulse response.
         stride: subsampling factor S, a divisor of D.
-        phase: phase of the wave, see `direction`; it matters only if l and -l fold onto each other.
 
     Returns:
         float64 in [0, 1], of the shape of ``frequency``.
@@ -123,7 +120,7 @@ def retained_energy(
         ValueError: if the prefilter is no real vector or the stride does not divide its
             length.
     """
-    signal, noise = signal_and_noise(scalars(frequency), prefilter, stride, phase)
+    signal, noise = signal_and_noise(scalars(frequency), prefilter, stride, None)
     return torch.where(signal > 0, signal / (signal + noise), 0.0)
 
 
@@ -131,7 +128,7 @@ def gamma(
     frequency: int | Array, prefilter: Array, stride: int = 4, *, phase: float | None = None
 ) -> Tensor:
     """Return sqrt(q / (1 - q)), infinite where no noise falls on the signal; arguments as for
-    `retained_energy`.
+    `bayes_accuracy`.
     """
     return root_ratio(*signal_and_noise(scalars(frequency), prefilter, stride, phase))
 
