@@ -18,7 +18,6 @@ from .study import (
     factorial,
     kept,
     rounded,
-    within,
 )
 from .trainer import (
     PHOTO_RECIPE,
@@ -60,5 +59,4 @@ __all__ = [
     "train_along",
     "train_each",
     "train_on_photos",
-    "within",
 ]

@@ -4,6 +4,7 @@ differentiation.
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -124,8 +125,8 @@ def _jacobians(values: Tensor, inputs: Tensor) -> Tensor:
 
 
 def _hessians(m: Model, rows: list[int], num_samples: int, generator: torch.Generator) -> Tensor:
-    args = {"num_samples": num_samples, "generator": generator, "rows": rows}
-    return sample_hessians(*m.task, **m.scales, **args)
+    draws = partial(sample_hessians, num_samples=num_samples, generator=generator, rows=rows)
+    return draws(*m.task, **m.scales)
 
 
 def _gradient_products(
