@@ -111,6 +111,11 @@ def above(estimate: Sequence[float], limit: float = 0, **facts: Any) -> Evidence
     return evidence(estimate[1] > limit, *estimate, null=limit, **facts)
 
 
+def below(estimate: Sequence[float], limit: float = 0, **facts: Any) -> Evidence:
+    """Decide whether the interval of an estimate lies below a limit."""
+    return evidence(estimate[2] < limit, *estimate, null=limit, **facts)
+
+
 def otherwise(found: Evidence) -> Evidence:
     """Return the evidence for what came instead of a prediction: it holds if the prediction does
     not.
