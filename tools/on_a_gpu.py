@@ -52,7 +52,7 @@ def calls(device: torch.device, share: float) -> Iterator[Row]:
                 library(16)  # kernels are compiled
                 row["seconds"] = timed(partial(library, count), device)
                 run = prepared(factory, SHAPE, estimator, device=device, kernels=kernel)
-                row["parts"] = measure_network(run, None, seconds=2 * share)["parts"]
+                row["parts"] = measure_network(run, seconds=2 * share)["parts"]
             except Exception as error:  # the other rows are worth their time
                 row["error"] = f"{type(error).__name__}: {error}"
             yield row
