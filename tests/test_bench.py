@@ -10,20 +10,11 @@ from torch import nn
 import nads_core as nc
 from nads_core.networks import Networks
 
-
-def lenet():
-    return nc.LENET.build(1, 32, 1)
-
-
-def perceptron():
-    return nn.Sequential(nn.Flatten(), nn.Linear(64, 10), nn.ReLU(), nn.Linear(10, 1))
-
-
 # --- the work that a network needs, counted by hand
 
 
 def test_work_of_each_estimator_on_lenet():
-    networks = Networks(lenet, (1, 32, 32))
+    networks = Networks(lambda: nc.LENET.build(1, 32, 1), (1, 32, 32))
     forward = 2 * (28**2 * 6 * 25 + 10**2 * 16 * 150 + 400 * 120 + 120 * 84 + 84)
     point, dipole, one, many, mixed = (
         count_work(networks, estimator)

@@ -33,20 +33,14 @@ def coordinates(images):
     return images.flatten(2) @ NADS.basis
 
 
-def carried(images, labels):
-    """The coordinate that carries each image's class, (N,), and its sign."""
-    nad, channel, sign = torch.tensor(carriers(10, INDEX))[labels].T
-    return coordinates(images)[torch.arange(len(images)), channel, nad], sign
-
-
 @pytest.mark.parametrize("written", ["added", "replaced", "hole", "hole at mean"])
 @pytest.mark.parametrize("size", [0.2, None])
 def test_a_note_changes_one_coordinate(notes, written, size):
     noted = notes.inject(IMAGES, LABELS, written, size)
     assert ((coordinates(noted) - coordinates(IMAGES)).abs() > 1e-5).sum((1, 2)).max() == 1
-    before, sign = carried(IMAGES, LABELS)
-    after, _ = carried(noted, LABELS)
-    nad, channel, _ = torch.tensor(carriers(10, INDEX))[LABELS].T
+    nad, channel, sign = torch.tensor(carriers(10, INDEX))[LABELS].T  # of each image's class
+    carrier = torch.arange(60), channel, nad
+    before, after = coordinates(IMAGES)[carrier], coordinates(noted)[carrier]
     deviation = coordinates(IMAGES).std(0, unbiased=False)[channel, nad] if size is None else size
     mean = coordinates(IMAGES).mean(0)[channel, nad]
     expected = {

@@ -66,17 +66,9 @@ def test_many_iterations_are_kernel_ridge_regression():
     assert_close(one / one.norm(), (v := test @ train.T @ targets) / v.norm())
 
 
-class Linear(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.weight = nn.Parameter(torch.zeros(2, 1024))
-
-    def forward(self, x):
-        return x.flatten(1) @ self.weight.T
-
-
 def test_pairs_of_samples_leave_no_noise_in_the_alignment(monkeypatch):
-    linear = SimpleNamespace(build=lambda *sizes: Linear())
+    layers = nn.Flatten(), nn.Linear(1024, 2, bias=False)
+    linear = SimpleNamespace(build=lambda *sizes: nn.Sequential(*layers))
     monkeypatch.setattr(rival_theory, "MODELS", {"lenet": linear})
     found = rival_theory.alignments("lenet", nc.fourier_direction((0, 2), size=32), 3.0, 1)
     assert found == pytest.approx([2] * rival_theory.NUM_KERNELS, rel=1e-4)  # K = 2 x'x
