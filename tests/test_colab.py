@@ -124,7 +124,8 @@ def versions(folder):
 def colab(installed):
     """Execute the first cell, and return the folder: no package is replaced."""
     folder, first = installed
-    before, ipython = versions(folder), {"IPYTHONDIR": str(folder / "ipython")}
+    before = versions(folder)
+    ipython = {"IPYTHONDIR": str(folder / "ipython"), "TERM": "dumb"}  # else it sets a title
     assert "went on" in succeed(first, folder, **ipython, **fetched_from(ROOT))
     assert before < versions(folder)
     assert succeed(first, folder, PATH="", **ipython) == "went on\n", "all is there: nothing to do"
