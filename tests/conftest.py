@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -104,18 +105,30 @@ def set_threads() -> Iterator[Callable[[int], None]]:
     torch.set_num_threads(before)
 
 
-@pytest.fixture(scope="session")
-def distributions(tmp_path_factory) -> Path:
-    """Build sdist and wheel as a release does, offline, from a copy without traces of builds."""
-    folder = tmp_path_factory.mktemp("release")
-    for name in ("pyproject.toml", "README.md", "LICENSE", "CITATION.cff", "MANIFEST.in"):
-        shutil.copy(ROOT / name, folder)
-    for name in ("nads_core", "book/nads_book", "tests"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", "dist", "."]
-    result = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-    assert result.returncode == 0, result.stdout + result.stderr
-    return folder / "dist"
+ALONE = {"executor": "sequential", "device": "cpu", "progress": False}  # of a study
+PATHS = {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'book'}"}
+
+
+def run_python(*arguments: str | Path, folder: Path = ROOT) -> str:
+    """Run Python with both packages, and return what it has printed; it must not fail."""
+    command, pipes = [sys.executable, *arguments], {"capture_output": True, "text": True}
+    done = subprocess.run(command, cwd=folder, env=os.environ | PATHS, **pipes)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def git(folder: Path, *arguments: str | Path) -> None:
+    """Run git in a folder, as somebody who signs nothing."""
+    options = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", *options, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+def wait_until(condition: Callable[[], object], process: subprocess.Popen | None = None) -> None:
+    """Wait for what happens on any machine, be it late, or for the end of a process."""
+    deadline = time.monotonic() + 600
+    while not condition() and (process is None or process.poll() is None):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 # Variables of a situation: whatever this machine has, or neither photos nor published directions.
@@ -191,35 +204,26 @@ def html() -> Path:
         if not stamp.is_file() or stamp.read_text() != digest.hexdigest():
             # In a process of its own, as for a reader: what this one has cached would not be read
             # again, so that the build would take a stored result for one that no page loads.
-            options = ["--folder", BOOK, "--preset", "smoke"]
-            command = [sys.executable, "-m", "nads_book.site", *options]
-            built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-            made = (BOOK / "html" / "index.html").is_file()
-            assert built.returncode == 0 and made, f"{built.stdout}\n{built.stderr}"
+            said = run_python("-m", "nads_book.site", "--folder", BOOK, "--preset", "smoke")
+            assert (BOOK / "html" / "index.html").is_file(), said
             stamp.write_text(digest.hexdigest())
     return BOOK / "html"
 
 
-def chromium() -> str | None:
-    """Return the Chromium of this machine, or what NADS_CHROMIUM names, which may be nothing."""
-    names = ("chromium", "chromium-browser", "google-chrome")
-    return (
-        os.environ.get("NADS_CHROMIUM", next(filter(None, map(shutil.which, names)), None)) or None
-    )
-
-
 @pytest.fixture(scope="session")
 def browser():
-    """Drive the Chromium of this machine."""
+    """Drive the Chromium of this machine, or what NADS_CHROMIUM names, which may be nothing."""
     sync_api = pytest.importorskip(
         "playwright.sync_api", reason="the tests of the pages need playwright"
     )
-    if chromium() is None:
+    names = ("chromium", "chromium-browser", "google-chrome")
+    path = os.environ.get("NADS_CHROMIUM", next(filter(None, map(shutil.which, names)), None))
+    if not path:
         pytest.skip("no Chromium on this machine: the tests of the pages need one")
     with sync_api.sync_playwright() as playwright:
         # Many addresses in a row are no flood.
         options = ["--no-sandbox", "--disable-gpu", "--disable-ipc-flooding-protection"]
-        chrome = playwright.chromium.launch(executable_path=chromium(), args=options)
+        chrome = playwright.chromium.launch(executable_path=path, args=options)
         yield chrome
         chrome.close()
 

@@ -4,18 +4,15 @@ results change.
 
 import re
 import shutil
-import subprocess
 
 import nbformat
 import numpy as np
 import pytest
+from conftest import git
 from nads_book import claims, pages
 from nads_book.claims.render import lost_by_holm
 from nads_book.experiments import Results, formatting, results_path
-from nads_book.experiments.evidence import (
-    Evidence,
-    evidence,
-)
+from nads_book.experiments.evidence import Evidence, evidence
 from nads_book.studies import experiment
 
 REGISTER = """
@@ -280,9 +277,8 @@ def commit(root, **files):
     """Write files, and commit them and whatever else has changed."""
     for name, text in files.items():
         (root / name).write_text(text)
-    who = ["-c", "user.name=A", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
-    for command in (["add", "."], [*who, "commit", "-qm", "x"]):
-        subprocess.run(["git", *command], cwd=root, check=True)
+    git(root, "add", ".")
+    git(root, "commit", "-m", "x")
 
 
 @pytest.fixture
@@ -292,7 +288,7 @@ def history(tmp_path):
         pytest.skip("git is not installed")
     root = tmp_path / "repository"
     (root / "data").mkdir(parents=True)
-    subprocess.run(["git", "init", "--quiet"], cwd=root, check=True)
+    git(root, "init")
     for name in ("data/guess.json", "data/result.json"):
         commit(root, **{name: f"{name}\n" * 20})
     (root / "data/guess.json").rename(root / "data/prediction.json")
@@ -301,14 +297,18 @@ def history(tmp_path):
 
 
 def test_a_prediction_is_older_than_its_results(history):
-    older, how = claims.first_in_history("data/prediction.json", "data/result.json", history)
-    assert older is True and "is older than" in how
-    older, how = claims.first_in_history("data/result.json", "data/prediction.json", history)
-    assert older is False and "**not**" in how
-    assert claims.first_in_history("HEAD~2", "HEAD~1", history)[0] is True
-    assert claims.first_in_history("HEAD", "HEAD", history)[0] is False
-    older, how = claims.first_in_history("data/missing.json", "data/result.json", history)
-    assert older is False and "data/missing.json is not in the git history" in how
+    prediction, result, missing = (
+        f"data/{name}.json" for name in ("prediction", "result", "missing")
+    )
+    for first, then, expected, said in (
+        (prediction, result, True, "is older than"),
+        (result, prediction, False, "**not**"),
+        ("HEAD~2", "HEAD~1", True, "is older than"),
+        ("HEAD", "HEAD", False, "**not**"),
+        (missing, result, False, "data/missing.json is not in the git history"),
+    ):
+        older, how = claims.first_in_history(first, then, history)
+        assert older is expected and said in how
 
 
 RULE = 'known = "{known}"\n[criteria]\nloss = {{ at_most = {limit} }}\n'
@@ -341,9 +341,7 @@ def test_rules_that_change_after_the_results_are_no_registration(history, before
 def test_without_history_a_preregistration_is_not_checked_and_says_so(history, tmp_path):
     arguments = ("data/prediction.json", "data/result.json")
     shallow = tmp_path / "shallow"
-    subprocess.run(
-        ["git", "clone", "--quiet", "--depth", "1", history.as_uri(), shallow], check=True
-    )
+    git(tmp_path, "clone", "--depth", "1", history.as_uri(), shallow)
     older, how = claims.first_in_history(*arguments, shallow)
     assert older is None and how.startswith("not checked")
     shutil.rmtree(shallow / ".git")

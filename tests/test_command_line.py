@@ -1,14 +1,12 @@
 import importlib
-import os
 import re
-import subprocess
 import sys
 
 import examples
 import numpy as np
 import pytest
 import torch
-from conftest import ROOT
+from conftest import run_python
 
 import nads_core as nc
 from nads_core.cli import main
@@ -87,9 +85,8 @@ def test_one_of_our_architectures(folder, capsys):
     estimator = nc.SmoothedGradient(4, readouts=8)
     expected = examples.compute(nc.LOGREG, 64, estimator=estimator, seed=3, device="cpu")
     assert examples.same(nads, expected)
-    checkpoint = folder / "new/folder/x.checkpoint.npz"
     printed = capsys.readouterr().out
-    assert "new/folder/x.npz" in printed and str(checkpoint.relative_to(folder)) in printed
+    assert "new/folder/x.npz" in printed and "new/folder/x.checkpoint.npz" in printed
 
 
 WIDE = SMALL[:4]
@@ -158,33 +155,31 @@ def test_a_finished_run_is_extended_and_that_of_another_seed_is_named(folder, ca
 
 
 @pytest.mark.parametrize(
-    ("run", "arguments", "shown"),
+    ("arguments", "shown"),
     [
-        (main, ["compute"], "usage: python -m nads_core"),
-        (main, ["compute", "logreg", "--out", "x.npz", "--estimator", "smothed"], "'smothed'"),
-        (main, ["compute", "logreg", "--out", "folder"], "folder is a folder"),
-        (main, ["train"], "'train'"),
+        (["compute"], "usage: python -m nads_core"),
+        (["compute", "logreg", "--out", "x.npz", "--estimator", "smothed"], "'smothed'"),
+        (["compute", "logreg", "--out", "folder"], "folder is a folder"),
+        (["train"], "'train'"),
     ],
-    ids=lambda value: value.__module__ if callable(value) else str(value),
 )
-def test_arguments_that_cannot_be_parsed(folder, capsys, run, arguments, shown):
+def test_arguments_that_cannot_be_parsed(folder, capsys, arguments, shown):
     (folder / "folder").mkdir()
     with pytest.raises(SystemExit) as exit_:
-        run(arguments)
+        main(arguments)
     assert exit_.value.code == 2 and shown in capsys.readouterr().err
 
 
 def test_a_command_that_fails_does_not_wait_for_torch(folder):
-    code = (
-        "import sys\nfrom nads_core.cli import main\n"
-        "try: main(sys.argv[1:])\n"
-        "finally: assert not {'torch', 'scipy', 'matplotlib'} & sys.modules.keys()"
-    )
+    code = """
+import contextlib, sys
+from nads_core.cli import main
+with contextlib.redirect_stderr(sys.stdout), contextlib.suppress(SystemExit):
+    main(sys.argv[1:])
+assert not {"torch", "scipy", "matplotlib"} & sys.modules.keys()
+"""
     for arguments in (["--help"], ["train", "lenet"]):
-        command = [sys.executable, "-c", code, *arguments]
-        environment = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'book'}"}
-        done = subprocess.run(command, capture_output=True, text=True, env=environment)
-        assert "Assertion" not in done.stderr and "usage:" in done.stdout + done.stderr
+        assert "usage:" in run_python("-c", code, *arguments)
 
 
 @pytest.mark.parametrize("package", ["nads_core", "nads_book"])
@@ -198,14 +193,13 @@ def test_help_lists_every_command(capsys, package):
 
 
 def test_ctrl_c_and_resume(folder, capsys):
-    arguments = ["compute", "factories:stopping", "--out", "x.npz", "--num-networks", "100"]
-    arguments += ["--device", "cpu", *SMALL]
+    arguments = ["factories:stopping", *SMALL]
     (folder / "stop").touch()
-    assert main(arguments) == 130
+    assert compute(*arguments, networks=100) == 130
     error = capsys.readouterr().err
     assert re.search(r"\d+ of 100 networks; the same call with checkpoint=.* resumes", error)
     assert [path.name for path in folder.glob("*.npz")] == ["x.checkpoint.npz"]
-    assert main(arguments) == 0
+    assert compute(*arguments, networks=100) == 0
     small, estimator = sys.modules["factories"].small, nc.SmoothedGradient(4, readouts=8)
     expected = examples.compute(small, 100, estimator=estimator, device="cpu")
     assert examples.same(nc.load_nads("x.npz"), expected)

@@ -21,9 +21,8 @@ def small_network(norm):
 
 @pytest.mark.parametrize("norm", [False, True])
 def test_the_derivative_is_the_limit_of_small_steps(norm):
-    generator = torch.Generator().manual_seed(1)
-    images = torch.randn(6, 1, 8, 8, generator=generator, dtype=torch.float64)
-    inputs = torch.randn(2, 3, 1, 8, 8, generator=generator, dtype=torch.float64)
+    images = normal(6, 1, 8, 8, seed=1).double()
+    inputs = normal(2, 3, 1, 8, 8, seed=2).double()
     before, change = exact_first_step.gradients_and_change(small_network(norm), images, inputs)
 
     def after(rate):
@@ -31,20 +30,16 @@ def test_the_derivative_is_the_limit_of_small_steps(norm):
         network = small_network(norm).train()
         logits = network(images)
         loss = sum(nn.functional.cross_entropy(logits, torch.full((6,), y)) for y in (0, 1)) / 2
-        weights = list(network.parameters())
+        loss.backward()
         with torch.no_grad():
-            for weight, slope in zip(weights, torch.autograd.grad(loss, weights), strict=True):
-                weight -= rate * slope
+            for weight in network.parameters():
+                weight -= rate * weight.grad
+        # Norms have the statistics of the training images.
+        features = network[0](images).detach().movedim(1, 0).flatten(1)
+        network[1].running_mean = features.mean(1)
+        network[1].running_var = features.var(1, unbiased=False)
         x = inputs.flatten(0, 1).clone().requires_grad_()
-        if norm:  # with the statistics of the training images
-            layer = network[1]
-            features = network[0](images)
-            mean = features.mean((0, 2, 3))
-            std = features.var((0, 2, 3), unbiased=False)
-            scaled = (network[0](x) - mean[:, None, None]) / (std + layer.eps)[:, None, None].sqrt()
-            logits = network[2:](scaled * layer.weight[:, None, None] + layer.bias[:, None, None])
-        else:
-            logits = network(x)
+        logits = network.eval()(x)
         (found,) = torch.autograd.grad((logits[:, 1] - logits[:, 0]).sum(), x)
         return found.unflatten(0, (2, 3)).mean(1).flatten(1)
 

@@ -2,7 +2,6 @@ import nads_book as nb
 import numpy as np
 from nads_book.published import waves as maps
 
-TASKS = nb.grid_frequencies()
 GRID = [(ky, kx) for ky in range(-16, 16, 2) for kx in range(-16, 16, 2)]
 
 
@@ -14,6 +13,6 @@ def test_copies_are_counted_and_each_task_has_a_published_value(monkeypatch):
     assert maps.copied_cells(copied) == (224, 224)
     monkeypatch.setattr(maps, "fourier_accuracies", lambda name: cells)
     whole, right = (maps.published_accuracies("none", half) for half in (False, True))
-    assert set(whole) == set(right) == set(TASKS)
+    assert set(whole) == set(right) == set(nb.grid_frequencies())
     assert whole[4, 0] == (cells[4, 0] + cells[-4, 0]) / 2
     assert right[4, -4] == cells[-4, 4] and right[4, 4] == cells[4, 4]

@@ -48,9 +48,9 @@ class Trained:
     seconds: float = 0.0
 
 
-def nads(num_networks=4, size=2, **facts):
-    directions = torch.eye(size).view(size, 1, 1, size)
-    return nc.NADs(directions, torch.ones(size), {"num_networks": num_networks} | facts)
+def nads(num_networks=4, **facts):
+    directions = torch.eye(2).view(2, 1, 1, 2)
+    return nc.NADs(directions, torch.ones(2), {"num_networks": num_networks} | facts)
 
 
 @pytest.mark.parametrize(
@@ -89,8 +89,8 @@ def test_a_check_judges_no_answer_twice(capsys):
         assert torch.is_tensor(names["wave"]) and capsys.readouterr().out.startswith(said)
 
 
-def cells_of(notebook, kind="code"):
-    return [cell for cell in notebook.cells if cell.cell_type == kind]
+def cells_of(notebook):
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
 def solve(notebook):

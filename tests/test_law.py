@@ -5,6 +5,7 @@ accuracies.
 import numpy as np
 import pytest
 import torch
+from convergence import normal
 from nads_book.experiments import load_nads
 from nads_book.theory.first_step import (
     GainCorrection,
@@ -13,8 +14,6 @@ from nads_book.theory.first_step import (
 )
 from numpy.testing import assert_allclose
 
-GENERATOR = torch.Generator().manual_seed(0)
-
 
 def test_the_gain_is_that_of_the_best_filter():
     direction = load_nads("lenet").directions[[40]]
@@ -22,7 +21,7 @@ def test_the_gain_is_that_of_the_best_filter():
     best = torch.linalg.eigh(patches @ patches.T).eigenvectors[:, -1].view(1, 1, 5, 5)
     heard = float(torch.nn.functional.conv2d(direction, best).square().sum())
     assert heard == pytest.approx(float(filter_gain(direction)[0]), rel=1e-4)
-    others = torch.randn(100, 1, 5, 5, generator=GENERATOR)
+    others = normal(100, 1, 5, 5)
     others /= others.flatten(1).norm(dim=1).view(-1, 1, 1, 1)
     responses = torch.nn.functional.conv2d(direction, others).square().sum((2, 3))
     assert float(responses.max()) <= heard + 1e-6

@@ -2,12 +2,13 @@
 experiment.
 """
 
+import copy
 import tomllib
 from functools import partial
-from pathlib import Path
 
 import pytest
 import torch
+from conftest import ROOT
 from nads_book.studies import experiment
 from nads_book.studies.gain import first_layers, frozen_network, load_design
 from nads_book.studies.presets import MODELS
@@ -19,23 +20,21 @@ from nads_core.runtime.provenance import fingerprint
 from nads_core.runtime.seeds import seed_sequence
 from nads_core.training import TrainConfig, train_new
 
-FOLDER = Path(__file__).parents[1] / "book" / "preregistered"
-REGISTERED = tomllib.loads((FOLDER / "law.toml").read_text("utf8"))
+REGISTERED = tomllib.loads((ROOT / "book/preregistered/law.toml").read_text("utf8"))
 SMALL = nc.Recipe(epochs=2, batch_size=32)
-V = torch.ones(1, 32, 32) / 32
 
 
-def small_data(count=1):
-    return nc.SeparableDatasets(V.expand(count, 1, 32, 32), 64, margin=1.0, noise_std=1.0)
+def small_data():
+    return nc.SeparableDatasets(torch.ones(1, 1, 32, 32) / 32, 64, margin=1.0, noise_std=1.0)
 
 
 def weights(network):
-    return {name: tensor.clone() for name, tensor in first_layers(network)[0].state_dict().items()}
+    return copy.deepcopy(first_layers(network)[0].state_dict())
 
 
-def initial(factory, network_id, seed=0):
+def initial(factory, network_id):
     with torch.random.fork_rng():
-        torch.manual_seed(seed_sequence(seed, 2, network_id))
+        torch.manual_seed(seed_sequence(0, 2, network_id))
         return factory()
 
 

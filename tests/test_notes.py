@@ -16,10 +16,9 @@ from torch.testing import assert_close
 import nads_core as nc
 from nads_core.data.poisoning import carriers
 
-GENERATOR = torch.Generator().manual_seed(0)
 NADS = random_nads(1, 8, 8)
 LABELS = torch.arange(60) % 10
-IMAGES = torch.rand(60, 3, 8, 8, generator=GENERATOR)
+IMAGES = torch.rand(60, 3, 8, 8, generator=torch.Generator().manual_seed(0))
 INDEX = 5
 
 

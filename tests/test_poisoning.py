@@ -10,24 +10,17 @@ from nads_core.data.poisoning import carriers
 
 SIZE = 6
 NADS = random_nads(1, SIZE, SIZE)
-
-
-def photos(count=30):
-    return torch.rand(
-        count, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(1)
-    ), torch.arange(count) % 10
+LABELS = torch.arange(30) % 10
+IMAGES = torch.rand(30, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(1))
 
 
 @settings(max_examples=25)
 @given(st.integers(0, SIZE**2 - 5), st.floats(0, 1), st.sampled_from([1, 3]))
 def test_poison_sets_one_coordinate_and_keeps_all_others(index, strength, channels):
-    nads = NADS
-    (images, labels) = photos()
-    images = images[:, :channels]
-    poisoned = nc.poison(images, labels, nads, index, strength)
-    before = images.flatten(2) @ nads.basis
-    after = poisoned.flatten(2) @ nads.basis
-    for row, label in enumerate(labels.tolist()):
+    images = IMAGES[:, :channels]
+    poisoned = nc.poison(images, LABELS, NADS, index, strength)
+    before, after = (some.flatten(2) @ NADS.basis for some in (images, poisoned))
+    for row, label in enumerate(LABELS.tolist()):
         nad = index + label // (2 * channels)
         channel = label % channels
         sign = 2 * (label % 2) - 1
@@ -47,11 +40,9 @@ def test_every_class_has_a_carrier_of_its_own():
 @pytest.mark.parametrize("missing", [0, 1])
 def test_flip_is_orthogonal_its_own_inverse_and_reverses_coordinates(missing):
     nads = NADS[: SIZE**2 - missing]
-    (images, _) = photos()
-    flipped = nc.flip(images, nads)
-    assert_close(flipped.flatten(2).norm(dim=2), images.flatten(2).norm(dim=2))
-    assert_close(nc.flip(flipped, nads), images, atol=1e-5, rtol=0)
+    flipped = nc.flip(IMAGES, nads)
+    assert_close(flipped.flatten(2).norm(dim=2), IMAGES.flatten(2).norm(dim=2))
+    assert_close(nc.flip(flipped, nads), IMAGES, atol=1e-5, rtol=0)
     if not missing:
-        before = images.flatten(2) @ nads.basis
-        after = flipped.flatten(2) @ nads.basis
+        before, after = (some.flatten(2) @ nads.basis for some in (IMAGES, flipped))
         assert_close(after, before.flip(-1), atol=1e-5, rtol=0)

@@ -3,10 +3,9 @@
 import nads_book as nb
 import pytest
 import torch
+from conftest import ALONE
 from nads_book.cli import main
 from nads_book.studies import experiment, trainings
-
-ALONE = {"device": "cpu", "progress": False, "executor": "sequential"}
 
 
 def test_the_laptop_size_is_a_stratified_beginning():

@@ -1,12 +1,11 @@
 """What made a file: identities that are the same on every machine."""
 
 import shutil
-import subprocess
 
 import numpy as np
 import pytest
 import torch
-from conftest import ROOT
+from conftest import ROOT, git
 from examples import prepared
 from nads_book.experiments.stored import load_nads, nads_of_file
 
@@ -112,11 +111,6 @@ def test_the_numbers_version_is_raised_when_numbers_change():
 
 
 # The commit
-
-
-def git(folder, *arguments):
-    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
-    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
 
 
 def test_the_commit_is_recorded_only_in_our_own_repository(tmp_path, monkeypatch):

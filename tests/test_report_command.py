@@ -233,6 +233,7 @@ def test_the_command_writes_one_page(folder, arguments):
     numbers = numbers_of(text)
     assert len(text) < 300_000
     assert not re.search(r"(src|href)=.?(?!data:)[\w/.]", text)
+    assert [entry.name for entry in path.parent.iterdir()] == ["report.html"]
     assert numbers["What was drawn"]["num_networks"] >= 16
     if "photos" in arguments:
         assert numbers["What was drawn"]["image_shape"] == [3, 8, 8]

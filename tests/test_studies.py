@@ -2,12 +2,14 @@
 their trainer.
 """
 
+import copy
 import json
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import torch
+from conftest import ALONE
 from nads_book.cli import main
 from nads_book.experiments import (
     Context,
@@ -23,7 +25,6 @@ from nads_book.studies import all_studies, experiment, table
 import nads_core as nc
 
 OTHERS = [name for name, kind in all_studies().items() if not kind.has_presets]
-OPTIONS = {"executor": "sequential", "device": "cpu", "progress": False}
 
 
 class Squares(Study):
@@ -72,8 +73,8 @@ def test_studies_say_what_they_ask_and_need(name):
 def test_every_row_names_the_run_that_computed_it(tmp_path):
     study = Squares()
     out = tmp_path / "squares.json"
-    run_study(study, out=out, count=2, **OPTIONS)
-    results = run_study(study, out=out, **OPTIONS)
+    run_study(study, out=out, count=2, **ALONE)
+    results = run_study(study, out=out, **ALONE)
     assert study.computed == (0, 1, 2, 3) and results.complete and len(results.rows) == 5
     stored = json.loads(out.read_text("utf8"))
     assert stored["num_units"] == 4
@@ -83,20 +84,20 @@ def test_every_row_names_the_run_that_computed_it(tmp_path):
     for run in runs.values():
         assert {"device", "commit", "torch"} <= run.keys() and run["mixed_precision"] is False
     before = out.read_bytes()
-    assert run_study(study, out=out, **OPTIONS).rows == results.rows and out.read_bytes() == before
+    assert run_study(study, out=out, **ALONE).rows == results.rows and out.read_bytes() == before
 
 
 def test_no_precision_and_no_device_is_recorded_that_was_not_used(monkeypatch):
     with pytest.raises(ValueError, match="squares has mixed_precision=False"):
-        run_study(Squares(), mixed_precision=True, **OPTIONS)
+        run_study(Squares(), mixed_precision=True, **ALONE)
     used = []
     monkeypatch.setattr(Squares, "run", lambda self, unit, place: used.append(place.device) or {})
-    run_study(Squares(), count=1, **OPTIONS | {"device": "meta"})
+    run_study(Squares(), count=1, **ALONE | {"device": "meta"})
     monkeypatch.setattr(Squares, "on_gpu", False)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    run_study(Squares(), count=1, **OPTIONS | {"device": None})
+    run_study(Squares(), count=1, **ALONE | {"device": None})
     with pytest.raises(ValueError, match="squares runs on a CPU only, not on meta"):
-        run_study(Squares(), count=1, **OPTIONS | {"device": "meta"})
+        run_study(Squares(), count=1, **ALONE | {"device": "meta"})
     assert [device.type for device in used] == ["meta", "cpu"]
 
 
@@ -114,14 +115,9 @@ def test_every_row_names_the_machine_that_computed_it(monkeypatch):
 
 def test_a_failing_unit_leaves_those_before_it(tmp_path, monkeypatch):
     out = tmp_path / "squares.json"
-    plain = Squares.run
-    monkeypatch.setattr(
-        Squares,
-        "run",
-        lambda self, unit, context: plain(self, unit, context) if unit["number"] < 2 else 1 / 0,
-    )
+    monkeypatch.setattr(Squares, "run", lambda self, unit, _: {"x": 1 / (2 - unit["number"])})
     with pytest.raises(ZeroDivisionError):
-        run_study(Squares(), out=out, **OPTIONS)
+        run_study(Squares(), out=out, **ALONE)
     assert len(json.loads(out.read_text("utf8"))["rows"]) == 2
 
 
@@ -143,19 +139,15 @@ def test_the_trainer_is_that_of_the_library():
         epochs=2, batch_size=16, momentum=0.9, weight_decay=1e-3, clip_norm=0.05, learning_rate=0.1
     )
     data = nc.separable_dataset(nc.fourier_direction((0, 1), size=8), 64, noise_std=0.5, seed=0)
-    networks = []
-    for _ in range(2):
-        torch.manual_seed(0)
-        networks.append(nc.LOGREG.build(1, 8, 2))
-    own, other = networks
+    torch.manual_seed(0)
+    own = nc.LOGREG.build(1, 8, 2)
+    other = copy.deepcopy(own)
     nc.train_network(other, data, recipe=recipe, seed=3, device="cpu", progress=False)
     optimiser = torch.optim.SGD(
         own.parameters(), 1.0, momentum=recipe.momentum, weight_decay=recipe.weight_decay
     )
-    total = recipe.num_steps(64)
-    steps = recipe_steps(own, data, optimiser, recipe, 3)
-    losses = [*map(float, steps)]
-    assert len(losses) == total and losses[-1] < losses[0]
+    losses = [*map(float, recipe_steps(own, data, optimiser, recipe, 3))]
+    assert len(losses) == recipe.num_steps(64) and losses[-1] < losses[0]
     for mine, theirs in zip(own.parameters(), other.parameters(), strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-6)
 
