@@ -292,15 +292,26 @@ def site(site_folder, serve) -> str:
 
 
 @pytest.fixture
-def reader(browser, site):
-    """Open a tab, in which nothing may go wrong."""
+def tab(browser):
+    """Return a function that opens a tab for a site, in which nothing may go wrong."""
     from explorer_pages import Reader
 
-    context = browser.new_context(viewport={"width": 1000, "height": 900})
-    reader = Reader(context.new_page(), site)
-    yield reader
-    context.close()
-    assert not reader.troubles
+    readers = []
+
+    def open_tab(site, **screen):
+        readers.append(Reader(browser.new_context(**screen).new_page(), site))
+        return readers[-1]
+
+    yield open_tab
+    for reader in readers:
+        reader.page.context.close()
+        assert not reader.troubles
+
+
+@pytest.fixture
+def reader(tab, site):
+    """Open one."""
+    return tab(site, viewport={"width": 1000, "height": 900})
 
 
 @pytest.fixture(scope="session")

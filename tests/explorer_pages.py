@@ -88,11 +88,10 @@ class Reader:
         if not url.startswith((self.site, "data:", "blob:")):
             self.troubles.append(f"asks another host: {url}")
 
-    def open(self, name, wait=True):
+    def open(self, name):
         self.page.goto("about:blank")  # another address of the same page loads it again
         self.page.goto(f"{self.site}/{name}")
-        if wait:
-            self.settle()
+        self.settle()
         return self
 
     def settle(self):
@@ -134,8 +133,8 @@ class Reader:
     def part(self, name):
         return self.page.locator(f"section[data-part={name}]")
 
-    def button(self, name, exact=True):
-        return self.page.get_by_role("button", name=name, exact=exact).first
+    def button(self, name):
+        return self.page.get_by_role("button", name=name, exact=True).first
 
     def python(self):
         """Return the code that the page shows for this view."""

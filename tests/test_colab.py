@@ -15,7 +15,7 @@ from pathlib import Path
 import nbformat
 import pytest
 import yaml
-from conftest import ROOT
+from conftest import ROOT, git
 from nads_book.cli import main
 from nads_book.site import execution
 from packaging.requirements import Requirement
@@ -40,7 +40,7 @@ def test_one_command_sets_the_address_everywhere(tmp_path, monkeypatch, capsys):
     """In all files of a clone; and it is undone as completely."""
     if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout")
-    subprocess.run(["git", "clone", "--quiet", ROOT, tmp_path / "fork"], check=True)
+    git(tmp_path, "clone", ROOT, tmp_path / "fork")
     monkeypatch.chdir(tmp_path / "fork")
     for address in ("me/fork", "https://gitlab.com/me/fork", "https://github.com/me"):
         assert main(["address", address]) == 2 and address in capsys.readouterr().err
@@ -56,7 +56,7 @@ def test_one_command_sets_the_address_everywhere(tmp_path, monkeypatch, capsys):
         for path in Path("notebooks").glob("*.ipynb")
     )
     assert main(["address", ADDRESS]) == 0
-    assert not subprocess.run(["git", "diff", "--quiet", "--", ":!tests"]).returncode
+    git(Path(), "diff", "--exit-code", "--", ":!tests")
 
 
 def run(command, folder, **variables):
@@ -65,7 +65,7 @@ def run(command, folder, **variables):
     ours |= set(execution.dependencies.DATA_VARIABLES)
     environment = {name: value for name, value in os.environ.items() if name not in ours}
     return subprocess.run(
-        list(map(str, command)),
+        command,
         cwd=folder,
         env=environment | variables,
         capture_output=True,

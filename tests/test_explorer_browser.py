@@ -11,7 +11,6 @@ from explorer_pages import (
     HOSTILE,
     NADS,
     PHOTOS,
-    Reader,
     assert_photo,
     assert_signed,
     levels,
@@ -26,22 +25,19 @@ from nads_core.directions import Band, Uncertainty
 ALERT = ".explorer > [role=alert]"
 
 
-def assert_direction(reader, tables, name, label, index, scope="nad-explorer"):
+def assert_direction(reader, tables, name, label, index):
     """The explorer shows this NAD of a network that ships."""
-    seen = reader.see(f"NAD {index} of {label}, in pixels", scope)
+    seen = reader.see(f"NAD {index} of {label}, in pixels")
     assert_signed(seen, NADS[name].directions[index, 0], tables)
 
 
 # What it shows
 
 
-def test_a_narrow_screen_shows_all_of_it(browser, site):
-    screen = {"viewport": {"width": 320, "height": 800}, "has_touch": True, "is_mobile": True}
-    with browser.new_context(**screen) as context:
-        reader = Reader(context.new_page(), site)
-        for name in ("all", "trained", "stack", "note", "guess", "atlas", "playground"):
-            reader.open(f"{name}.html")
-            assert reader.fits() and not reader.troubles, name
+def test_a_narrow_screen_shows_all_of_it(tab, site):
+    reader = tab(site, viewport={"width": 320, "height": 800}, has_touch=True, is_mobile=True)
+    for name in ("all", "trained", "stack", "note", "guess", "atlas", "playground"):
+        assert reader.open(f"{name}.html").fits(), name
 
 
 def test_colours_are_those_of_the_figures(tables):

@@ -25,10 +25,6 @@ pytestmark = pytest.mark.slow
 KEYS = {"u": "ArrowUp", "d": "ArrowDown", "l": "ArrowLeft", "r": "ArrowRight", " ": "Space"}
 
 
-def told(reader, element):
-    return reader.page.locator(element).locator(".verdict").inner_text()
-
-
 # The bet
 
 
@@ -45,51 +41,29 @@ def bet(reader, keys=" r dl l l "):
 OWN = [(0, 2), (0, 4), (2, 2), (2, 0), (2, -2)]
 
 
-def known(name):
-    return {(ky, kx): (energy, accuracy) for ky, kx, energy, accuracy in guess_data(name)["tasks"]}
-
-
-def proceed(reader):
-    return reader.page.locator("nad-guess button.main")
-
-
-def answers(reader):
-    """The map of accuracies, which is the last one."""
-    return reader.page.locator("nad-guess .map").last
-
-
-def scores(reader):
-    """What the verdict compares: label -> right bets."""
-    items = reader.page.locator("nad-guess .scores li").all()
-    return {
-        item.locator("span").inner_text(): float(item.locator("strong").inner_text())
-        for item in items
-    }
-
-
-def learned(tasks, keys):
-    return sum((tasks.get(k) or tasks[nb.waves.negative(k)])[1] > 0.55 for k in keys)
-
-
 def failed(tasks, keys):
-    return len(keys) - learned(tasks, keys)
+    return sum((tasks.get(k) or tasks[nb.waves.negative(k)])[1] <= 0.55 for k in keys)
 
 
 def test_a_bet_by_keyboard_is_blind_and_may_be_changed_with_the_map(reader):
     reader.open("guess.html")
-    tasks = known("resnet18")
-    assert proceed(reader).is_disabled() and not answers(reader).is_visible()
+    tasks = {(ky, kx): found for ky, kx, *found in guess_data("resnet18")["tasks"]}
+    proceed = reader.page.locator("nad-guess button.main")
+    answers = reader.page.locator("nad-guess .map").last  # the map of accuracies
+    assert proceed.is_disabled() and not answers.is_visible()
     tiles = reader.see("all waves", "nad-guess")
     assert np.ptp(tiles[..., :3].astype(int), axis=2).max() == 0, "no colour tells anything yet"
     bet(reader)
     bet(reader, "d ")  # five is all
-    proceed(reader).press("Enter")
+    proceed.press("Enter")
     assert reader.see("energies of waves", "nad-guess").shape == (16, 16, 4)
-    assert not answers(reader).is_visible() and "bet." not in reader.page.url
+    assert not answers.is_visible() and "bet." not in reader.page.url
     bet(reader, "u uuuuuuuu ")  # (2, -2) is let go, for (-14, -2)
-    proceed(reader).press("Enter")
+    proceed.press("Enter")
     darkest = sorted(tasks, key=lambda k: tasks[k][0])[:5]
-    assert scores(reader) == {
+    items = reader.page.locator("nad-guess .scores li").all()  # a label, and its right bets
+    named = [[item.locator(tag).inner_text() for tag in ("span", "strong")] for item in items]
+    assert {label: float(score) for label, score in named} == {
         "your blind bet": failed(tasks, OWN),
         "your bet with the map": failed(tasks, [*OWN[:4], (-14, -2)]),
         "chance": round(5 * failed(tasks, tasks) / len(tasks), 1),
@@ -97,7 +71,7 @@ def test_a_bet_by_keyboard_is_blind_and_may_be_changed_with_the_map(reader):
         "the 5 darkest in the map": failed(tasks, darkest),
     }
     reader.button("Bet again").click()
-    assert proceed(reader).is_disabled() and not answers(reader).is_visible()
+    assert proceed.is_disabled() and not answers.is_visible()
 
 
 # The atlas
@@ -169,7 +143,8 @@ def test_directions_of_networks_that_train(reader, tables):
     reader.slide("Step", len(steps) - 1)
     cosine = training.cosine(network, data, steps[-1], "G_0", "moment")[0]
     named = f"step {steps[-1]:,}"
-    assert f"At {named}, the cosine of G with G₀ {cosine:.2f}" in told(reader, "nad-trained")
+    verdict = reader.page.locator("nad-trained .verdict").inner_text()
+    assert f"At {named}, the cosine of G with G₀ {cosine:.2f}" in verdict
     drawn = levels(reader.see(f"direction 0 at {named}", "nad-trained"), tables["diverging"])
     expected = training.known()[network, data, steps[-1]]["leading"][0]
     assert abs(np.corrcoef(drawn.flatten(), expected)[0, 1]) > 0.99

@@ -10,7 +10,7 @@ import urllib.request
 
 import nbformat
 import pytest
-from conftest import ROOT
+from conftest import PATHS, ROOT
 
 SETTINGS = {
     "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
@@ -43,7 +43,6 @@ def lab(tmp_path_factory):
         "JUPYTERLAB_SETTINGS_DIR": folder / "settings",
         "JUPYTERLAB_WORKSPACES_DIR": folder / "workspaces",
         "OMP_NUM_THREADS": 1,
-        "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'book'}",
     }
     options = f"--no-browser --allow-root --expose-app-in-browser --port={port}".split()
     options += [
@@ -54,7 +53,7 @@ def lab(tmp_path_factory):
     with (folder / "log").open("w") as log:
         server = subprocess.Popen(
             [sys.executable, "-m", "jupyterlab", *options],
-            env=os.environ | {name: str(value) for name, value in variables.items()},
+            env=os.environ | PATHS | {name: str(value) for name, value in variables.items()},
             stdout=log,
             stderr=log,
         )

@@ -1,8 +1,6 @@
-import subprocess
-import sys
-
 import pytest
 import torch
+from conftest import run_python
 from nads_book.benchmarks.measuring import peak_memory
 
 import nads_core as nc
@@ -37,8 +35,7 @@ before = nc.compute_nads and peak()
 nc.compute_nads(net, (3, 224, 224), 60, num_directions=5, progress=False, device="cpu", workers=1)
 print(peak() - before)
 """
-    command = [sys.executable, "-c", code]
-    peak = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    peak = run_python("-c", code)
     vectors = 60 * 2 * 3 * 224**2 * 4
     assert int(peak) < 6 * vectors + 3e8
 

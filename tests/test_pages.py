@@ -7,13 +7,11 @@ import bs4
 import pytest
 import yaml
 from axe_playwright_python.sync_playwright import Axe
-from conftest import BOOK
-from explorer_pages import Reader
+from conftest import ROOT
 from nads_book.site import build
 
 pytestmark = pytest.mark.slow  # they take the whole book, executed and rendered
 
-ROOT = BOOK.parent.parent
 CHAPTERS = build.chapters()
 PAGES = ["book/intro", *CHAPTERS, "book/errata", "book/claims", "book/api", "search"]
 WITH_AXE = ("book/intro", "notebooks/07_poison", "book/claims")
@@ -110,44 +108,35 @@ def test_nothing_is_left_of_the_source_and_every_image_has_a_description(html, p
 # In a browser
 
 
-@pytest.fixture(scope="session")
-def address(html, serve):
-    return serve(html)
+@pytest.fixture
+def visit(tab, html, serve):
+    """Return a function that opens a page of the book, of which every request succeeds."""
+    address = serve(html)
+
+    def open_page(name, **options):
+        reader = tab(address, **options)
+        reader.page.on("requestfailed", lambda request: reader.troubles.append(request.url))
+        return reader.open(name)
+
+    return open_page
 
 
-class Visit(Reader):
-    """A page in a tab of its own, and what it has loaded."""
+def see_all(reader):
+    """Come to all figures, one after another, and wait until they are there."""
+    for figure in reader.page.locator("nad-explorer, .bd-article img:visible").all():
+        figure.scroll_into_view_if_needed()
+    reader.settle()
+    reader.page.wait_for_load_state("networkidle")
 
-    def __init__(self, browser, url, **options):
-        self.context = browser.new_context(**options)
-        super().__init__(self.context.new_page(), url[: url.index("/", url.index("//") + 2)])
-        self.page.on("requestfailed", lambda request: self.troubles.append(request.url))
-        self.page.goto(url)
-        self.settle()
 
-    def read(self):
-        """Come to all figures, one after another, and wait until they are there."""
-        for figure in self.page.locator("nad-explorer, .bd-article img:visible").all():
-            figure.scroll_into_view_if_needed()
-        self.settle()
-        self.page.wait_for_load_state("networkidle")
-
-    def bytes(self, kind):
-        """Return the size of the page and of all that it has loaded."""
-        return self.page.evaluate(
-            """(kind) => ['navigation', 'resource']
-              .flatMap((type) => performance.getEntriesByType(type))
-              .reduce((sum, entry) => sum + entry[kind], 0)""",
-            kind,
-        )
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, *rest):
-        self.context.close()
-        if kind is None:
-            assert not self.troubles
+def size_of(page, kind):
+    """Return the size of the page and of all that it has loaded."""
+    return page.evaluate(
+        """(kind) => ['navigation', 'resource']
+          .flatMap((type) => performance.getEntriesByType(type))
+          .reduce((sum, entry) => sum + entry[kind], 0)""",
+        kind,
+    )
 
 
 CUT = """(() => {
@@ -175,73 +164,71 @@ def serious(page):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_is_private_light_and_whole_also_on_a_telephone(browser, address, name):
-    with Visit(browser, f"{address}/{name}.html", viewport={"width": 1280, "height": 900}) as visit:
-        visit.read()
-        assert 1e5 < visit.bytes("transferSize") < HEAVIEST
-        assert name not in CHAPTERS or visit.page.evaluate(CELLS) <= MOST_CELLS
-        for scheme in ("light", "dark") if name in WITH_AXE else ():
-            # Without the 150 ms in which buttons change their colours
-            visit.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-            visit.page.wait_for_function(
-                "(s) => document.documentElement.dataset.theme === s", arg=scheme
-            )
-            assert not serious(visit.page)
-        assert not visit.page.evaluate(CUT)
-        visit.page.set_viewport_size({"width": 375, "height": 800})
-        assert visit.fits()
+def test_a_page_is_private_light_and_whole_also_on_a_telephone(visit, name):
+    reader = visit(f"{name}.html", viewport={"width": 1280, "height": 900})
+    see_all(reader)
+    assert 1e5 < size_of(reader.page, "transferSize") < HEAVIEST
+    assert name not in CHAPTERS or reader.page.evaluate(CELLS) <= MOST_CELLS
+    for scheme in ("light", "dark") if name in WITH_AXE else ():
+        # Without the 150 ms in which buttons change their colours
+        reader.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        reader.page.wait_for_function(
+            "(s) => document.documentElement.dataset.theme === s", arg=scheme
+        )
+        assert not serious(reader.page)
+    assert not reader.page.evaluate(CUT)
+    reader.page.set_viewport_size({"width": 375, "height": 800})
+    assert reader.fits()
 
 
-def test_the_first_page_stands_still_on_a_telephone(browser, address):
+def test_the_first_page_stands_still_on_a_telephone(visit):
     shifts = """window.shifts = []; new PerformanceObserver((list) => {
       for (const entry of list.getEntries()) if (!entry.hadRecentInput) shifts.push(entry.value);
     }).observe({ type: "layout-shift", buffered: true });"""
-    with Visit(browser, f"{address}/book/intro.html", **PHONE) as visit:
-        page = visit.page
-        page.add_init_script(shifts)
-        page.reload()
-        page.wait_for_load_state("networkidle")
-        # Before scrolling, not compressed; .4 of it are the font
-        assert visit.bytes("decodedBodySize") <= 1.5e6
-        for y in range(0, page.evaluate("document.documentElement.scrollHeight"), 600):
-            page.evaluate("(y) => scrollTo(0, y)", y)
-            page.wait_for_timeout(50)
-        page.wait_for_load_state("networkidle")
-        assert page.evaluate("shifts.reduce((sum, shift) => sum + shift, 0)") <= 0.1
+    page = visit("book/intro.html", **PHONE).page
+    page.add_init_script(shifts)
+    page.reload()
+    page.wait_for_load_state("networkidle")
+    # Before scrolling, not compressed; .4 of it are the font
+    assert size_of(page, "decodedBodySize") <= 1.5e6
+    for y in range(0, page.evaluate("document.documentElement.scrollHeight"), 600):
+        page.evaluate("(y) => scrollTo(0, y)", y)
+        page.wait_for_timeout(50)
+    page.wait_for_load_state("networkidle")
+    assert page.evaluate("shifts.reduce((sum, shift) => sum + shift, 0)") <= 0.1
 
 
 @pytest.mark.parametrize(("query", "about"), [("poison", "07_poison"), ("variance", "")])
-def test_search_leads_to_chapters_and_quotes_what_they_say(browser, address, query, about):
-    with Visit(browser, f"{address}/search.html?q={query}") as visit:
-        visit.page.locator("#search-results .context").nth(2).wait_for()
-        visit.page.wait_for_load_state("networkidle")
-        links = visit.page.locator("#search-results li > a").all()
-        found = [link.get_attribute("href") for link in links]
-        assert "notebooks/" in found[0] and any(about in link for link in found), found
-        quotes = visit.page.locator("#search-results .context").all_inner_texts()
-        assert any(query in quote.lower() for quote in quotes)
-        for quote in quotes:
-            assert "How to cite Repo" not in quote and not re.search(r"\\[a-z(]", quote), quote
+def test_search_leads_to_chapters_and_quotes_what_they_say(visit, query, about):
+    page = visit(f"search.html?q={query}").page
+    page.locator("#search-results .context").nth(2).wait_for()
+    page.wait_for_load_state("networkidle")
+    links = page.locator("#search-results li > a").all()
+    found = [link.get_attribute("href") for link in links]
+    assert "notebooks/" in found[0] and any(about in link for link in found), found
+    quotes = page.locator("#search-results .context").all_inner_texts()
+    assert any(query in quote.lower() for quote in quotes)
+    for quote in quotes:
+        assert "How to cite Repo" not in quote and not re.search(r"\\[a-z(]", quote), quote
 
 
-def test_claims_can_be_searched_and_filtered(browser, address):
-    with Visit(browser, f"{address}/book/claims.html", **PHONE) as visit:
-        page = visit.page
-        lines = page.locator(".claim-line:visible")
-        verdict = page.locator(".claims-filter select")
-        everything = lines.count()
-        verdict.first.select_option("verdict-inconclusive")
-        assert 0 < lines.count() < everything
-        assert page.locator(".claim-line.verdict-verified:visible").count() == 0
-        verdict.first.select_option("")
-        page.locator(".claims-filter input").fill("gain filters")
-        assert 0 < lines.count() < everything / 10
-        assert all("gain" in text.lower() for text in lines.all_text_contents())
-        assert page.locator(".claims-filter output").inner_text().startswith(f"{lines.count()} of")
+def test_claims_can_be_searched_and_filtered(visit):
+    page = visit("book/claims.html", **PHONE).page
+    lines = page.locator(".claim-line:visible")
+    verdict = page.locator(".claims-filter select")
+    everything = lines.count()
+    verdict.first.select_option("verdict-inconclusive")
+    assert 0 < lines.count() < everything
+    assert page.locator(".claim-line.verdict-verified:visible").count() == 0
+    verdict.first.select_option("")
+    page.locator(".claims-filter input").fill("gain filters")
+    assert 0 < lines.count() < everything / 10
+    assert all("gain" in text.lower() for text in lines.all_text_contents())
+    assert page.locator(".claims-filter output").inner_text().startswith(f"{lines.count()} of")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_figures_and_explorers_follow_the_theme_and_the_screen(browser, address, scheme):
+def test_figures_and_explorers_follow_the_theme_and_the_screen(visit, scheme):
     """In the dark a figure has no white ground; on a telephone its panels stack, or it scrolls."""
     shown = """(article) => [...article.querySelectorAll("a.enlarge")]
       .filter((link) => link.checkVisibility())
@@ -249,33 +236,31 @@ def test_figures_and_explorers_follow_the_theme_and_the_screen(browser, address,
       .map(([link, image]) =>
         [image.currentSrc, image.clientWidth, link.clientWidth, link.className])"""
     for screen in ({"viewport": {"width": 1280, "height": 800}}, PHONE):
-        page = f"{address}/notebooks/08_flip.html"
-        with Visit(browser, page, color_scheme=scheme, **screen) as visit:
-            visit.read()
-            figures = visit.page.locator(".bd-article").evaluate(shown)
-            assert len(figures) >= 3
-            for source, width, room, kind in figures:
-                assert ("dark" in source) == (scheme == "dark"), source
-                narrow = "narrow" in source
-                assert narrow == ("wide" not in kind and screen is PHONE)
-                assert width <= room or screen is PHONE and not narrow and width > 500
-            explorer = visit.page.locator("nad-explorer, nad-note, nad-flip").first
-            assert explorer.locator(".explorer.dark").count() == (scheme == "dark")
+        reader = visit("notebooks/08_flip.html", color_scheme=scheme, **screen)
+        see_all(reader)
+        figures = reader.page.locator(".bd-article").evaluate(shown)
+        assert len(figures) >= 3
+        for source, width, room, kind in figures:
+            assert ("dark" in source) == (scheme == "dark"), source
+            narrow = "narrow" in source
+            assert narrow == ("wide" not in kind and screen is PHONE)
+            assert width <= room or screen is PHONE and not narrow and width > 500
+        explorer = reader.page.locator("nad-explorer, nad-note, nad-flip").first
+        assert explorer.locator(".explorer.dark").count() == (scheme == "dark")
 
 
-def test_a_figure_opens_over_the_page_and_escape_closes_it(browser, address):
-    with Visit(browser, f"{address}/notebooks/07_poison.html", **PHONE) as visit:
-        page = visit.page
-        link = visit.page.locator("a.enlarge:visible").first
-        link.scroll_into_view_if_needed()
-        link.tap()
-        picture = page.locator("dialog.overlay img")
-        assert picture.evaluate("(image) => image.getBoundingClientRect().right <= innerWidth")
-        assert picture.get_attribute("alt") == link.locator("img").get_attribute("alt")
-        picture.tap()
-        overlay = "image.closest('dialog')"
-        assert picture.evaluate(f"(image) => {overlay}.scrollWidth > {overlay}.clientWidth")
-        page.keyboard.press("Escape")
-        picture.wait_for(state="detached")
-        assert page.url.endswith("07_poison.html")
-        assert link.evaluate("(link) => document.activeElement === link")
+def test_a_figure_opens_over_the_page_and_escape_closes_it(visit):
+    page = visit("notebooks/07_poison.html", **PHONE).page
+    link = page.locator("a.enlarge:visible").first
+    link.scroll_into_view_if_needed()
+    link.tap()
+    picture = page.locator("dialog.overlay img")
+    assert picture.evaluate("(image) => image.getBoundingClientRect().right <= innerWidth")
+    assert picture.get_attribute("alt") == link.locator("img").get_attribute("alt")
+    picture.tap()
+    overlay = "image.closest('dialog')"
+    assert picture.evaluate(f"(image) => {overlay}.scrollWidth > {overlay}.clientWidth")
+    page.keyboard.press("Escape")
+    picture.wait_for(state="detached")
+    assert page.url.endswith("07_poison.html")
+    assert link.evaluate("(link) => document.activeElement === link")

@@ -6,12 +6,12 @@ import copy
 import dataclasses
 import json
 import math
-from pathlib import Path
 
 import nads_book as nb
 import numpy as np
 import pytest
 import torch
+from conftest import ROOT
 from convergence import random_nads
 from nads_book.experiments import load_study
 from nads_book.pages import (
@@ -26,8 +26,6 @@ from torch import nn
 
 import nads_core as nc
 
-NOTEBOOK = Path(__file__).parents[1] / "notebooks" / "02_nads_in_one_page.ipynb"
-
 
 def decide(claim):
     return nb.pages.decisions()[claim]()
@@ -37,7 +35,8 @@ def decide(claim):
 
 
 def test_the_lines_on_the_page_find_what_the_library_finds():
-    cells = json.loads(NOTEBOOK.read_text("utf8"))["cells"]
+    notebook = ROOT / "notebooks/02_nads_in_one_page.ipynb"
+    cells = json.loads(notebook.read_text("utf8"))["cells"]
     (source,) = [text for c in cells if "def compute_nads" in (text := "".join(c["source"]))]
     names, shape, count = {"torch": torch}, (1, 6, 6), 400
     exec(source, names)

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from conftest import ROOT
+from conftest import PATHS, ROOT
 from nads_book import check_parameters, choose_preset
 
 import nads_core as nc
@@ -61,11 +61,10 @@ def papermill(tmp_path, title, parameters, **variables):
     command = [sys.executable, "-m", "papermill", notebook, tmp_path / "executed.ipynb"]
     for name, value in ({"preset": "smoke"} | parameters).items():
         command += ["-p", name, str(value)]
-    paths = {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'book'}", "OMP_NUM_THREADS": "1"}
     result = subprocess.run(
         command,
         cwd=ROOT,
-        env=os.environ | paths | variables,
+        env=os.environ | PATHS | {"OMP_NUM_THREADS": "1"} | variables,
         capture_output=True,
         text=True,
         timeout=1200,

@@ -9,6 +9,7 @@ import subprocess
 import numpy as np
 import pytest
 import torch
+from conftest import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
 from nads_book.explorer import bundle
@@ -61,11 +62,7 @@ def pack(values):
 
 
 def unpack(text, *shape):
-    return (
-        torch.from_numpy(np.frombuffer(base64.b64decode(text), "<f4").copy())
-        .double()
-        .reshape(shape)
-    )
+    return torch.tensor(np.frombuffer(base64.b64decode(text), "<f4")).double().reshape(shape)
 
 
 @pytest.fixture(scope="session")
@@ -77,11 +74,9 @@ def ask(tmp_path_factory):
     folder = tmp_path_factory.mktemp("engine")
     (folder / "package.json").write_text('{"type": "module"}', "utf8")
     shutil.copytree(bundle.SOURCES / "playground", folder / "playground")
-    script = shutil.copy(bundle.FOLDER.parents[2] / "tests" / "playground.mjs", folder)
-    command = [node, script, str(folder / "playground")]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
+    command = [node, ROOT / "tests" / "playground.mjs", folder / "playground"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as process:
 
         def question(name, **arguments):
             process.stdin.write(json.dumps({"name": name} | arguments) + "\n")
