@@ -247,7 +247,7 @@ def _require_dependence(networks: Networks, first: Network, antithetic: bool) ->
             for name, p in first.module.named_parameters()
             if not p.any() and not name.endswith("bias")
         ]
-        cause = f" ({zero[0]} is all zeros)" if zero else ""
+        cause = f" (all zeros: {', '.join(zero[-3:])})" if zero else ""  # a head comes last
         raise ValueError(
             f"the output of the first {count} networks does not depend on their input{cause}: draw "
             "such a layer in the factory, for example by torch.nn.init.normal_"
