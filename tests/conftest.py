@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -121,14 +120,6 @@ def git(folder: Path, *arguments: str | Path) -> None:
     """Run git in a folder, as somebody who signs nothing."""
     options = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
     subprocess.run(["git", *options, *arguments], cwd=folder, check=True, capture_output=True)
-
-
-def wait_until(condition: Callable[[], object], process: subprocess.Popen | None = None) -> None:
-    """Wait for what happens on any machine, be it late, or for the end of a process."""
-    deadline = time.monotonic() + 600
-    while not condition() and (process is None or process.poll() is None):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 # Variables of a situation: whatever this machine has, or neither photos nor published directions.

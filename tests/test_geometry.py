@@ -5,9 +5,11 @@ one trajectory.
 import numpy as np
 import pytest
 import torch
+from conftest import ALONE
 from convergence import normal
 from nads_book.experiments import run_study
 from nads_book.studies import geometry
+from scipy.stats import sem, t
 
 
 def stack(mean, noise, groups=geometry.GROUPS, seed=0):
@@ -15,8 +17,7 @@ def stack(mean, noise, groups=geometry.GROUPS, seed=0):
 
 
 def test_noise_does_not_lower_a_cosine():
-    generator = torch.Generator().manual_seed(1)
-    mean, law = (torch.randn(40, 40, generator=generator, dtype=torch.float64) for _ in range(2))
+    mean, law = normal(2, 40, 40, seed=1, dtype=torch.float64)
     law = law + mean
     expected = float((mean * law).sum() / mean.norm() / law.norm())
     found = [geometry.cosine(stack(mean, 2, seed=s), law[None])[0] for s in range(50)]
@@ -40,20 +41,12 @@ def test_nothing_is_said_of_a_change_that_cannot_be_distinguished_from_zero():
     assert found["cosine"]["S"][0] > 0.99
 
 
-def test_the_jackknife_covers():
-    covered = 0
-    for seed in range(100):
-        values = 1 + normal(geometry.GROUPS, seed=seed)
-        _, low, high = geometry.with_jackknife(geometry.over_groups(values))
-        covered += low <= 1 <= high
-    assert 88 <= covered <= 100
-
-
-def _measured(folder):
-    out = folder / "geometry.json"
-    return run_study(
-        geometry.Geometry(), out=out, executor="sequential", device="cpu", progress=False
-    ).rows
+def test_the_jackknife_of_a_mean_is_students_interval():
+    values = normal(geometry.GROUPS).numpy()
+    half = t.ppf(0.975, geometry.GROUPS - 1) * sem(values)
+    expected = values.mean() + half * np.array([0, -1, 1])
+    found = geometry.with_jackknife(geometry.over_groups(torch.from_numpy(values)))
+    assert found == pytest.approx(expected, rel=1e-3)
 
 
 def test_a_condition_is_measured_from_trajectories_that_are_kept(tmp_path, monkeypatch):
@@ -66,7 +59,8 @@ def test_a_condition_is_measured_from_trajectories_that_are_kept(tmp_path, monke
         geometry.Geometry, "design", {"network": ["linear"], "data": ["learned wave"]}
     )
     monkeypatch.setattr(geometry, "STEPS", (10, 30))
-    rows = {row["step"]: row for row in _measured(tmp_path)}
+    results = run_study(geometry.Geometry(), out=tmp_path / "geometry.json", **ALONE)
+    rows = {row["step"]: row for row in results.rows}
     assert [row["num_networks"] for row in rows.values()] == [64, 64, 64, 32]
     assert rows[0]["change"] is None and rows[0]["growth"] == [1, 1, 1]
     assert rows[30]["accuracy"][0] > rows[0]["accuracy"][0] + 0.1
