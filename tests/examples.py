@@ -100,9 +100,9 @@ def reads() -> nn.Module:
 class Recurrent(nn.Module):
     """A recurrent layer over the rows of an image (1, 8, 8), which vmap does not support."""
 
-    def __init__(self, kind=nn.GRU):
+    def __init__(self, kind=nn.GRU, batch_first=True):
         super().__init__()
-        self.cell = kind(8, 6, num_layers=2, dropout=0.5, batch_first=True)
+        self.cell = kind(8, 6, num_layers=2, dropout=0.5, batch_first=batch_first)
         self.head = nn.Linear(6, 2)
 
     def forward(self, x):
@@ -150,6 +150,6 @@ class Net(nn.Module):
         return self.function(self, x)
 
 
-def behind(change: Callable, **layers) -> Factory:
+def behind(change: Callable) -> Factory:
     """Return a factory of networks with a function of the features before the last layer."""
-    return lambda: Net(lambda net, x: net.last(change(net.features(x))), **layers)
+    return lambda: Net(lambda net, x: net.last(change(net.features(x))))

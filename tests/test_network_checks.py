@@ -11,7 +11,6 @@ import pytest
 import torch
 from examples import Applied, Net, Recurrent, behind, compute, convnet, perceptron, prepared
 from torch import nn
-from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 import nads_core as nc
@@ -36,16 +35,11 @@ def cached():
     return factory
 
 
-def copies():
-    network = plain()
-    return lambda: copy.deepcopy(network)
-
-
 def copies_drawn_anew():
-    copied = copies()
+    first = plain()
 
     def factory():
-        network = copied()
+        network = copy.deepcopy(first)
         network[3].reset_parameters()
         return network
 
@@ -87,9 +81,6 @@ def counted():
 
 def scaling(factor):
     return Applied(lambda x: x * factor)
-
-
-LISTING = Applied(lambda x: {"a": x, "b": [x]})
 
 
 class Drifting(nn.Module):
@@ -149,17 +140,6 @@ def even(more=0.0):
     return nn.Sequential(moduli, *perceptron(5, 16))
 
 
-def spectrogram():
-    """A function of the logarithm of a spectrogram's power."""
-
-    def power(x):
-        window = torch.hann_window(64, dtype=x.dtype)
-        power = torch.stft(x[:, 0], 64, 32, window=window, return_complex=True).abs()
-        return (power + 1e-6).log()
-
-    return nn.Sequential(Applied(power), *perceptron(33 * 17, 8, 10))
-
-
 class Implicit(nn.Module):
     """A fixed point that is iterated until the whole batch has converged."""
 
@@ -185,16 +165,6 @@ def shifted(factor, size=0):
     return behind(lambda h: h - factor * h.mean(0) * (len(h) > size))
 
 
-def embedded(layer, call):
-    """Rows of the image are tokens (B, S, E), read by a layer that may expect (S, B, E)."""
-    return lambda: Net(
-        lambda net, x: net.last(call(net.layer, net.embed(x[:, 0])).mean(1)),
-        embed=nn.Linear(8, 16),
-        layer=layer(),
-        last=nn.Linear(16, 10),
-    )
-
-
 class ValueOnly(torch.autograd.Function):
     """The identity, whose gradient is centred over the batch."""
 
@@ -210,14 +180,6 @@ class ValueOnly(torch.autograd.Function):
 def normed(tracked):
     layer = nn.BatchNorm1d(24, track_running_stats=tracked)
     return Net(lambda net, x: net.last(torch.tanh(net.norm(net.first(x.flatten(1))))), norm=layer)
-
-
-def lstm(layer, x):
-    return layer(x)[0]
-
-
-def attention(layer, x):
-    return layer(x, x, x)[0]
 
 
 def checkpointed(net, x):
@@ -263,26 +225,24 @@ MIXED = {"estimator": nc.MixedDerivative()}
 POINT = {"estimator": nc.PointGradient()}
 FEW = {"estimator": nc.SmoothedGradient(4)}
 ROW = {"image_shape": (8,)}
-SOUND = {"image_shape": (1, 512)}
 
 REJECTED = {  # what the message shows
     # The factory, the shape and the output
     "a network": (plain(), "lambda: MyNet.*got Sequential"),
     "a text from the factory": (lambda: "net", "nn.Module, got .*str"),
     "lazy layers": (lambda: nn.Sequential(nn.Flatten(), nn.LazyLinear(1)), "azy"),
-    "a wrong shape": (lambda: plain(), {"image_shape": (1, 9, 9)}, r"\(16, 1, 9, 9\)"),
+    "a wrong shape": (
+        lambda: plain(),
+        {"image_shape": (1, 9, 9)},
+        r"\(16, 1, 9, 9\).* a wrapper of one",
+    ),
     "maps of features": (lambda: nn.Conv2d(1, 1, 3), r"\(16, 1, 6, 6\): .*output"),
-    "a column that is not there": (convnet, {"output": 3}, "output 3 .*of 1 outputs"),
-    "a column of a list": (ending_in(LISTING), {"output": "a.10"}, "10 .*of 10"),
-    "a list": (ending_in(LISTING), {"output": "b"}, "'b' ends at .*name one in"),
     "a function without batch": (plain, {"output": lambda y: y.sum()}, r"shape \(\)"),
-    "two numbers an input": (plain, {"output": lambda y: y[:, :2]}, r"\(16, 2\)"),
     "complex outputs": (
         ending_in(),
         {"output": lambda y: y[:, 0].cfloat()},
         "complex64",
     ),
-    "a dictionary": (ending_in(nn.Identity()), {"output": "logits"}, "'logits'"),
     "NaN": (ending_in(scaling(np.nan)), "network 0 .*NaN.*16 of 16"),
     # Readouts
     "readouts without a field": (
@@ -301,22 +261,17 @@ REJECTED = {  # what the message shows
     "a generator of its own": (of_a_generator(), r"1\.weight.*global generators"),
     "an attribute by a counter": (counted(), "plain attribute.*global generators"),
     "moving statistics": (ending_in(Drifting(True)), "buffer 4.table changes"),
-    "dropout in eval mode": (ending_in(Applied(F.dropout)), "eval mode.*dropout"),
     "dropped layers": (
         behind(lambda h: h * (random.random() > 0.5)),
         {"seed": 1},
-        "draws random numbers",
+        "draws random numbers in eval mode.*dropout",
     ),
     "weights without values": (lambda: plain().to("meta"), "meta"),
     "reentrant checkpoints": (lambda: Net(checkpointed), "use_reentrant"),
     # Each input for itself: the value, the layer, the cause
     "batch statistics": (lambda: normed(False), r"0\.\d.*'norm'.*batch norm"),
     "a mean of many": (shifted(0.5, 4), r"batch of 16.*'last' \(Linear\) mixes"),
-    "LSTM": (embedded(lambda: nn.LSTM(16, 16), lstm), "batch_first"),
-    "attention": (
-        embedded(lambda: nn.MultiheadAttention(16, 2), attention),
-        "batch_first",
-    ),
+    "rows before images": (lambda: Recurrent(batch_first=False), "batch_first"),
     "gradients alone": (
         behind(lambda h: ValueOnly.apply(h).tanh()),
         "the network mixes",
@@ -326,41 +281,25 @@ REJECTED = {  # what the message shows
     "a constant": (Constant, "first 128 networks does not depend"),
     "a head of zeros": (zero_head, r"\(all zeros: 3.weight\).*init.normal_"),
     "tiny gradients": (ending_in(scaling(1e-37)), "e-3.*dtype='float64'"),
-    "tiny gradients in float16": (
-        ending_in(scaling(1e-3)),
-        {"dtype": "float16"},
-        "float16",
-    ),
     "even": (even, ROW, r"f\(-x\) = f\(x\).*PointGradient"),
-    "an even spectrogram": (spectrogram, SOUND, r"f\(-x\) = f\(x\).*PointGradient"),
     # Second derivatives
     "a square": (squared(False, False), MIXED, "second derivatives.*%.*saved tensors"),
-    "a squared ReLU": (squared(True, False), MIXED, "second derivatives.*%"),
     "frozen weights": (lambda: plain().requires_grad_(False), MIXED, "there are none"),
     "given frozen ones": ([plain().requires_grad_(False)], MIXED, "there are none"),
 }
 ACCEPTED = {
     "drawn again in place": (drawn_again_in_place(),),
     "copies with a new head": (copies_drawn_anew(),),
-    "seeded numpy": (lambda: plain(float(np.random.rand())),),
-    "a choice": (lambda: plain(random.choice([1, 2])),),
-    "a function": (plain, {"output": lambda y: y[:, 0] - y[:, 1]}),
     "dropout": (ending_in(nn.Dropout()),),
-    "running statistics": (lambda: normed(True),),
     "a mean of more than there are": (shifted(0.5, 4), FEW),
-    "LSTM": (embedded(lambda: nn.LSTM(16, 16, batch_first=True), lstm),),
-    "attention": (embedded(lambda: nn.MultiheadAttention(16, 2, batch_first=True), attention),),
-    "recurrent": (Recurrent,),
     "layers in a list": (in_a_list,),
     "squeezed": (lambda: Net(lambda net, x: net.last(net.features(x)).squeeze(), 1),),
     "half in bfloat16": (behind(lambda h: h.to(torch.bfloat16).to(h)),),
     "a strict stopping rule": (lambda: Implicit(1e-5),),
-    "a very strict one": (lambda: Implicit(1e-7), {"dtype": "float64"}),
     "rounding of the batch": (shifted(1e-5),),
     "one of many responds": (dead(20),),
     "tiny gradients in float64": (ending_in(scaling(1e-37)), {"dtype": "float64"}),
     "even at a point": (even, ROW | POINT),
-    "an even spectrogram at a point": (spectrogram, SOUND | POINT),
     "even without opposite inputs": (
         even,
         ROW | {"estimator": nc.SmoothedGradient(4, antithetic=False)},
@@ -436,21 +375,12 @@ def siren():
     return nn.Sequential(nn.Flatten(), *layers, nn.Linear(32, 1))
 
 
-def chaotic():
-    layers = [nn.Flatten(), nn.Linear(64, 64)]
-    for _ in range(5):
-        layers += [nn.Tanh(), nn.Linear(64, 64)]
-        nn.init.normal_(layers[-1].weight, std=6 / 8)
-    return nn.Sequential(*layers, nn.Tanh(), nn.Linear(64, 1))
-
-
-@pytest.mark.parametrize("factory", [siren, pytest.param(chaotic, marks=pytest.mark.slow)])
-def test_noise_of_inputs_invents_no_energy_and_is_named(factory):
+def test_noise_of_inputs_invents_no_energy_and_is_named():
     """B01: the trace with 16 inputs is that with 128, and the remedy is more inputs."""
     with pytest.warns(UserWarning, match="noise of the inputs.*num_inputs"):
-        few = compute(factory, 128, symmetries=())
+        few = compute(siren, 128, symmetries=())
     with_many = nc.SmoothedGradient(256, readouts=8)
-    many = compute(factory, 128, symmetries=(), estimator=with_many)
+    many = compute(siren, 128, symmetries=(), estimator=with_many)
     trace = float(many.eigenvalues.sum())
     noise = float(few.eigenvalues.abs().sum())
     assert abs(float(few.eigenvalues.sum()) - trace) < 0.1 * noise
