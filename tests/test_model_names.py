@@ -36,7 +36,6 @@ def timm(monkeypatch):
 @pytest.mark.parametrize(
     ("query", "channels", "expected"),
     [
-        ("", 3, {}),
         ("", 1, {"in_chans": 1}),
         ("?img_size=4&in_chans=2", 1, {"img_size": 4, "in_chans": 2}),
         (
