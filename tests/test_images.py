@@ -35,14 +35,13 @@ def official(tmp_path):
     batches = tmp_path / "cifar-10-batches-py"
     batches.mkdir()
     rng = np.random.default_rng(0)
-    names = "airplane automobile bird cat deer dog frog horse ship truck".split()
     for name in [*(f"data_batch_{n}" for n in range(1, 6)), "test_batch"]:
         data = {
             "data": rng.integers(0, 256, (20, 3072), dtype=np.uint8),
             "labels": list(range(10)) * 2,
         }
         (batches / name).write_bytes(pickle.dumps(data))
-    (batches / "batches.meta").write_bytes(pickle.dumps({"label_names": names}))
+    (batches / "batches.meta").write_bytes(pickle.dumps({"label_names": [*"abcdefghij"]}))
     return tmp_path
 
 
@@ -107,7 +106,6 @@ def test_normalize():
         (lambda: nb.load_images("mnist"), "'mnist'"),
         (lambda: nb.load_folder("anywhere", num_images=-1), "num_images must be"),
         (lambda: nb.load_folder("anywhere", size=0), "size must be"),
-        (lambda: nc.normalize(torch.rand(4, 1, 5, 5)), "1 channels, but there are 3"),
     ],
 )
 def test_bad_arguments_are_rejected(call, shown):
@@ -150,14 +148,6 @@ def test_photos_without_torchvision(monkeypatch, folder):
         nb.load_images("cifar10", root=folder / "empty")
 
 
-def save(path, values, **options):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    Image.fromarray(values).save(path, **options)
-
-
-RAMP = np.tile(np.linspace(0, 1, 40), (40, 1))
-
-
 # A pixel whose colours have 16 bits, which Pillow cannot write; in TIFF one channel after another
 DEEP = {
     "png": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABEAIAAADA54+dAAAAD0lEQVR4nGM4cSIlxcgIAAvxAr3g"
@@ -169,34 +159,18 @@ DEEP = {
 
 
 @pytest.mark.parametrize(
-    ("kind", "most", "ending"),
-    [
-        (np.uint8, 255, "tiff"),
-        (np.uint16, 65_535, "png"),
-        (np.int32, 65_535, "tiff"),
-        (np.float32, 1, "tiff"),
-        ("colours", 65_535, "png"),
-        ("colours", 65_535, "tiff"),
-        ("signed", 127, "tiff"),
-    ],
+    ("ending", "kind"),
+    [("png", np.uint16), ("tiff", np.uint8), ("png", "colours"), ("tiff", "colours")],
 )
-def test_images_of_8_bits_are_read_exactly_and_deeper_ones_rejected(tmp_path, kind, most, ending):
-    path = tmp_path / "ramp" / f"1.{ending}"
-    ramp = most * RAMP
+def test_deeper_images_and_signed_ones_are_rejected(tmp_path, ending, kind):
+    path = tmp_path / "one" / f"1.{ending}"
+    path.parent.mkdir()
     if kind == "colours":
-        path.parent.mkdir()
         path.write_bytes(base64.b64decode(DEEP[ending]))
-    elif kind == "signed":
-        save(path, ramp.astype(np.uint8), tiffinfo={339: 2})
-    else:
-        save(path, ramp.astype(kind))
-    if kind is np.uint8:
-        image = nb.load_folder(tmp_path, size=40).images[0]
-        expected = torch.from_numpy(ramp.astype(kind)).expand(3, -1, -1)
-        assert torch.equal((255 * image).round().byte(), expected)
-        return
+    else:  # TIFF's numbers of type 2 have signs
+        Image.fromarray(np.ones((40, 40), kind)).save(path, tiffinfo={339: 2})
     with pytest.raises(ValueError, match=f"{re.escape(str(path))} .*8 bits"):
-        nb.load_folder(tmp_path, size=40)
+        nb.load_folder(tmp_path)
 
 
 def test_photos_are_read_as_they_are_shown(tmp_path):
@@ -215,7 +189,7 @@ def test_photos_are_read_as_they_are_shown(tmp_path):
     assert np.array_equal(read.numpy(), shown[..., :3])
 
 
-FORMATS = "gif GIF,jfif JPEG,JP2 JPEG2000,webp WEBP".split(",")
+FORMATS = "gif GIF,jfif JPEG,JP2 JPEG2000,tiff TIFF,webp WEBP".split(",")
 
 
 def test_all_formats_of_pillow_are_read_and_others_named(folder):
@@ -310,9 +284,8 @@ def test_folders_that_cannot_be_listed_are_named(folder, monkeypatch, place):
         nb.load_images(root=folder)
 
 
-@pytest.mark.parametrize("train", ["NFC", "NFD"])
-def test_names_of_macos_are_those_of_others(folder, train):
-    for part, form in (("train", train), ("test", "NFD" if train == "NFC" else "NFC")):
+def test_names_of_macos_are_those_of_others(folder):
+    for part, form in (("train", "NFD"), ("test", "NFC")):
         (folder / part / "cat").rename(folder / part / unicodedata.normalize(form, "Käse"))
     for part in (True, False):
         assert nb.load_images(root=folder, train=part).class_names == ("Käse", "dog")
@@ -326,7 +299,6 @@ def test_pictures_of_many_pixels_are_read(folder):
 PARTS = (("cat", "train"), ("dog", "Test"))
 # A change of a folder, and what the error names: never is the folder replaced by other images.
 FOLDERS = {
-    "an empty class": (lambda root: (root / "train" / "new").mkdir(), "new holds no images"),
     "photos of a phone": (
         lambda root: [path.rename(path.with_suffix(".HEIC")) for path in root.glob("train/cat/*")],
         "cat holds no images .*HEIC.*convert them to JPEG",
@@ -338,12 +310,10 @@ FOLDERS = {
         ],
         "found: .'test', 'train'. in .*archive",
     ),
-    "capitals": (lambda root: (root / "train").rename(root / "Train"), "'Train', 'test'"),
     "parts in place of classes": (
         lambda root: [(root / "train" / old).rename(root / "train" / new) for old, new in PARTS],
         r"no folder of images for each class .*'Test', 'train'",
     ),
-    "no folder": (lambda root: shutil.rmtree(root), "no folder"),
     "nothing in it": (
         lambda root: [shutil.rmtree(root / part) for part in ("train", "test")],
         r"found: \[\]",
@@ -358,10 +328,6 @@ FOLDERS = {
     "no test": (
         lambda root: (root / "test").rename(root / "valid"),
         "val holds no folder .*'train', 'valid'",
-    ),
-    "no images to test on": (
-        lambda root: [p.unlink() for p in root.glob("test/*/*")],
-        "holds no images",
     ),
     "a file": (lambda root: (shutil.rmtree(root), root.touch()), "no folder"),
 }
@@ -386,13 +352,11 @@ def test_a_named_folder_is_never_replaced_by_other_images(folder, monkeypatch, c
         assert nb.load_images(num_images=5, download=False).generated
 
 
-@pytest.mark.parametrize("kind", ["too large", "truncated", "a broken link", "a pipe"])
+@pytest.mark.parametrize("kind", ["too large", "truncated", "a pipe"])
 def test_files_that_cannot_be_read_are_named(folder, kind):
     path = folder / "train" / "dog" / "9.png"
     if kind == "too large":
         Image.new("1", (14_000, 14_000)).save(path)
-    elif kind == "a broken link":
-        path.symlink_to("nowhere")
     elif kind == "a pipe":
         os.mkfifo(path)
     else:
