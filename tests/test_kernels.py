@@ -16,6 +16,7 @@ from typing import NamedTuple
 import pytest
 import torch
 from conftest import ROOT
+from convergence import normal
 from examples import compute, prepared
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,13 +47,12 @@ def exact(monkeypatch):
 
 @given(st.integers(0, 1000), st.integers(1, 9), st.integers(1, 9))
 def test_pooling_and_its_gradient_are_those_of_torch(seed, height, width):
-    generator = torch.Generator().manual_seed(seed)
-    x = torch.randn(2, 640, height + 1, width + 1, generator=generator).requires_grad_()
+    x = normal(2, 640, height + 1, width + 1, seed=seed).requires_grad_()
     x.data[:, 0] = 0  # of equal pixels one takes the whole gradient
     pooled = faster_layers(nn.MaxPool2d(2))(x)
     expected = F.max_pool2d(x, 2)
     assert torch.equal(pooled, expected)
-    direction = torch.randn(pooled.shape, generator=generator).requires_grad_()
+    direction = normal(*pooled.shape, seed=seed + 1).requires_grad_()
 
     def curve(y):
         (slope,) = torch.autograd.grad(y, x, direction, create_graph=True)
@@ -103,12 +103,11 @@ def test_faster_layers_take_what_torch_takes(layer, channels, inputs, wrong):
 
 @given(st.integers(0, 1000), st.integers(1, 3), st.integers(1, 4), st.integers(0, 2), st.booleans())
 def test_a_first_convolution_is_that_of_torch(seed, channels, size, padding, bias):
-    generator = torch.Generator().manual_seed(seed)
     layer = nn.Conv2d(channels, 5, (size, size + 1), padding=padding, bias=bias).double()
     twin = faster_layers(copy.deepcopy(layer))
     assert type(twin) is not nn.Conv2d and set(twin.state_dict()) == set(layer.state_dict())
-    x = torch.randn(2, channels, 6, 7, generator=generator, dtype=torch.float64).requires_grad_()
-    direction = torch.randn(layer(x).shape, generator=generator, dtype=torch.float64)
+    x = normal(2, channels, 6, 7, seed=seed).double().requires_grad_()
+    direction = normal(*layer(x).shape, seed=seed + 1).double()
     results = []
     for one in (layer, twin):
         (slope,) = torch.autograd.grad(one(x).sin(), x, direction, create_graph=True)
@@ -116,10 +115,6 @@ def test_a_first_convolution_is_that_of_torch(seed, channels, size, padding, bia
         results.append((one(x), slope, curve))
     for theirs, ours in zip(*results, strict=True):
         assert_close(ours, theirs)
-
-
-def normal(*shape, seed=0):
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(DEVICE)
 
 
 # --- convolutions of many networks
@@ -146,12 +141,13 @@ GEOMETRIES = [
 ]
 
 
-def convolutions(case, networks=2, inputs=3):
-    """Images (B, N, C, H, W), weights and biases of networks."""
+def convolutions(case):
+    """Images (B, N, C, H, W), weights and biases of two networks."""
     layers(case)  # drawn here: nothing may be drawn under vmap
-    images = normal(networks, inputs, case.channels, *case.size)
-    weights = normal(networks, case.outputs, case.channels, *case.filter, seed=1)
-    return images, weights, normal(networks, case.outputs, seed=2) if case.bias else None
+    images = normal(2, 2, case.channels, *case.size)
+    weights = normal(2, case.outputs, case.channels, *case.filter, seed=1)
+    biases = normal(2, case.outputs, seed=2).to(DEVICE) if case.bias else None
+    return images.to(DEVICE), weights.to(DEVICE), biases
 
 
 def by_torch(case, x, weight, bias):
@@ -180,15 +176,25 @@ def by_kernel(case, x, weight, bias):
 
 
 @needs_triton
-@pytest.mark.parametrize("case", GEOMETRIES, ids=str)
-def test_convolutions_and_input_gradients_are_those_of_torch(case):
-    """To 1e-5 of the largest number."""
-    parts = convolutions(case)
-    dims = [None if part is None else 0 for part in parts]
+@pytest.mark.parametrize(
+    ("case", "shared"),
+    [*((case, ()) for case in GEOMETRIES), (GEOMETRIES[2], (1, 2)), (GEOMETRIES[2], (0, 2))],
+    ids=str,
+)
+def test_convolutions_and_slopes_of_their_outputs_are_those_of_torch(case, shared):
+    """To 1e-5 of the largest number. `jacrev` vectorises over outputs inside the vectorised
+    networks, some of whose parts are shared.
+    """
+    whole = convolutions(case)
+    dims = tuple(None if part is None or i in shared else 0 for i, part in enumerate(whole))
+    parts = [part[0] if i in shared else part for i, part in enumerate(whole)]
 
     def both(convolve):
-        total = lambda *parts: convolve(case, *parts).sin().sum()  # noqa: E731
-        return torch.vmap(torch.func.grad_and_value(total), tuple(dims))(*parts)
+        def sums(*parts):
+            two = convolve(case, *parts).sin().sum((0, 2, 3))[:2]
+            return two, two
+
+        return torch.vmap(torch.func.jacrev(sums, has_aux=True), dims)(*parts)
 
     ours, theirs = both(by_kernel), both(by_torch)
     assert (ours[0] - theirs[0]).abs().max() <= 1e-5 * theirs[0].abs().max()
@@ -196,37 +202,20 @@ def test_convolutions_and_input_gradients_are_those_of_torch(case):
 
 
 @needs_triton
-@pytest.mark.parametrize("dims", [(0, 0, 0), (0, None, None), (None, 0, None)], ids=str)
-def test_several_outputs_are_right_and_second_derivatives_raise(dims):
-    """`jacrev` vectorises over outputs inside the vectorised networks."""
-    case = Geometry(2, 3, (4, 3), (2, 2), (2, 2), (1, 1), relu=dims == (0, 0, 0))
-    whole = convolutions(case, inputs=1)
-    first = [tensor[0] for tensor in whole]
-    parts = [whole[i] if dim == 0 else first[i] for i, dim in enumerate(dims)]
-
-    def slopes(convolve, image, weight, bias):
-        return torch.func.jacrev(
-            lambda image: convolve(case, image, weight, bias).sin().sum((0, 2, 3))
-        )(image)
-
-    ours, theirs = (
-        torch.vmap(partial(slopes, each), dims)(*parts) for each in (by_kernel, by_torch)
-    )
-    assert (ours - theirs).abs().max() <= 1e-5 * theirs.abs().max()
-    with pytest.raises(NotImplementedError):
-        torch.func.grad(lambda x: slopes(by_kernel, x, *first[1:]).square().sum())(first[0])
-
-
-@needs_triton
-def test_trained_weights_are_left_to_torch():
+def test_trained_weights_are_left_to_torch_and_second_derivatives_raise():
     """A layer whose weights need gradients takes PyTorch's path; the kernel itself raises."""
+    case = GEOMETRIES[2]
+    image, *others = (part[0] for part in convolutions(case))
+    slope = torch.func.grad(lambda x: by_kernel(case, x, *others).sin().sum())
+    with pytest.raises(NotImplementedError):
+        torch.func.grad(lambda x: slope(x).square().sum())(image)
     plain = nn.Sequential(nn.Conv2d(2, 3, 3), nn.Identity(), nn.ReLU()).to(DEVICE)
     layer = few_channel_convolutions(copy.deepcopy(plain))
-    x = normal(2, 2, 5, 5)
+    x = normal(2, 2, 5, 5).to(DEVICE)
     for network in (layer, plain):
         network(x).square().sum().backward()
     assert_close(layer[0].weight.grad, plain[0].weight.grad)
-    weight = normal(1, 3, 2, 3, 3).requires_grad_()
+    weight = normal(1, 3, 2, 3, 3).to(DEVICE).requires_grad_()
     with pytest.raises(NotImplementedError, match="no gradient of weights"):
         _Convolved.apply(x[None], weight, None, Convolution((1, 1), (0, 0))).sum().backward()
 
