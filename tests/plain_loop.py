@@ -54,10 +54,9 @@ def mixed(networks: Networks, network: nn.Module, index: int, image: Tensor) -> 
     f = value(networks, network, image)
     slopes = torch.autograd.grad(f, weights, create_graph=True, allow_unused=True)
     moved = torch.zeros((), dtype=image.dtype)
-    probe = networks.randn(index, PROBES, sum(w.numel() * (1 + w.is_complex()) for w in weights))
-    for weight, slope in zip(weights, slopes, strict=True):
-        parts = weight.numel() * (1 + weight.is_complex())
-        own, probe = probe[:parts], probe[parts:]
+    sizes = [weight.numel() * (1 + weight.is_complex()) for weight in weights]
+    probe = networks.randn(index, PROBES, sum(sizes)).split(sizes)
+    for own, slope in zip(probe, slopes, strict=True):
         if slope is not None:
             flat = torch.view_as_real(slope.resolve_conj()) if slope.is_complex() else slope
             moved = moved + flat.flatten().to(own) @ own

@@ -67,27 +67,29 @@ def test_nothing_is_claimed_of_flat_spectra_and_rare_networks(levels, options, m
     assert ((certainty >= 0.5) & (kept < 0.5)).sum() <= most  # of 480 directions
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 5])
+@pytest.mark.parametrize("size", [1, 2, 5])
 def test_little_is_claimed_of_flat_spectra_of_few_dimensions(size):
     """By chance alone, halves overlap by 1 / size."""
     claims = [
         simulated(torch.ones(size), 512, seed).eigenpairs((), None)[2].certainty.any()
-        for seed in range(100)
+        for seed in range(50)
     ]
-    assert sum(claims) == 100 if size == 1 else sum(claims) <= 10
+    assert sum(claims) == 50 if size == 1 else sum(claims) <= 5
     falling = simulated(0.6 ** torch.arange(size), 512).eigenpairs((), None)[2]
     assert falling.num_certain == size
+
+
+def covered(moment, levels):
+    """Whether the exact level of each pixel is within its interval."""
+    found = map(moment.energy, torch.eye(len(levels)).view(-1, *moment.image_shape))
+    return [each.low <= level <= each.high for each, level in zip(found, levels, strict=True)]
 
 
 def test_exact_levels_are_within_the_intervals():
     energies, eigenvalues = [], []
     for seed in range(40):
         moment = simulated(FALLING, 256, seed, noise=0.3)
-        pixels = torch.eye(D)
-        energies += [
-            low <= level <= high
-            for level, (_, _, low, high) in zip(FALLING, map(moment.energy, pixels), strict=True)
-        ]
+        energies += covered(moment, FALLING)
         values, _, found, _ = moment.eigenpairs((), None)
         given = ~found.eigenvalue_std.isnan()
         assert torch.equal(given, found.certainty >= 0.6)
@@ -165,12 +167,7 @@ def test_partners_stand_together_and_are_transposed():
 def test_a_deep_linear_network_has_its_second_moment():
     exact = 0.81 ** torch.arange(64) * 30 / (3 * 64) / (3 * 30)
     moment = nc.second_moment(Weighted, (1, 8, 8), 256, progress=False)
-    pixels = torch.eye(64).view(64, 1, 8, 8)
-    covered = [
-        moment.energy(pixel).low <= level <= moment.energy(pixel).high
-        for pixel, level in zip(pixels, exact, strict=True)
-    ]
-    assert 0.85 < sum(covered) / 64
+    assert 0.85 < sum(covered(moment, exact)) / 64
     nads = moment.nads(symmetries=())
     kept = nads.directions.flatten(1).diagonal().square()
     claimed = nads.certainty >= 0.6

@@ -49,14 +49,6 @@ def named():
 
 def first(y):
     return y[:, 0]
-
-
-class Two(nn.Linear):
-    def __init__(self):
-        super().__init__(64, 1)
-
-    def forward(self, x, meta):
-        return super().forward(x.flatten(1)) + meta
 """
 
 
@@ -92,9 +84,7 @@ def test_one_of_our_architectures(folder, capsys):
 WIDE = SMALL[:4]
 SURPRISES = {  # a command that cannot work, and what it shows
     "no ending": (["logreg", "--out", "m2"], ".npz"),
-    "another shape": (["factories:small"], "image_shape (1, 32, 32)"),
     "a dictionary": (["factories:named", *SMALL], "output='logits.0'"),
-    "two inputs": (["factories:Two", *SMALL], "wrapper of one"),
     "no module": (["nowhere:factory", *SMALL], "No module named 'nowhere'"),
     "readouts of another": (
         ["logreg", *WIDE, "--estimator", "mixed", "--readouts", "8"],
@@ -165,9 +155,9 @@ def test_a_finished_run_is_extended_and_that_of_another_seed_is_named(folder, ca
 )
 def test_arguments_that_cannot_be_parsed(folder, capsys, arguments, shown):
     (folder / "folder").mkdir()
-    with pytest.raises(SystemExit) as exit_:
+    with pytest.raises(SystemExit, match="2"):
         main(arguments)
-    assert exit_.value.code == 2 and shown in capsys.readouterr().err
+    assert shown in capsys.readouterr().err
 
 
 def test_a_command_that_fails_does_not_wait_for_torch(folder):
@@ -193,13 +183,12 @@ def test_help_lists_every_command(capsys, package):
 
 
 def test_ctrl_c_and_resume(folder, capsys):
-    arguments = ["factories:stopping", *SMALL]
     (folder / "stop").touch()
-    assert compute(*arguments, networks=100) == 130
+    assert compute("factories:stopping", *SMALL, networks=100) == 130
     error = capsys.readouterr().err
     assert re.search(r"\d+ of 100 networks; the same call with checkpoint=.* resumes", error)
     assert [path.name for path in folder.glob("*.npz")] == ["x.checkpoint.npz"]
-    assert compute(*arguments, networks=100) == 0
+    assert compute("factories:stopping", *SMALL, networks=100) == 0
     small, estimator = sys.modules["factories"].small, nc.SmoothedGradient(4, readouts=8)
     expected = examples.compute(small, 100, estimator=estimator, device="cpu")
     assert examples.same(nc.load_nads("x.npz"), expected)

@@ -44,12 +44,9 @@ def test_eigenvectors_of_large_inputs_take_no_copy_of_their_vectors():
     networks, dimension = 100, 75_000
     moment = nc.SecondMoment((dimension,))
 
-    def fill():
-        for _ in range(networks // 50):
-            moment.add(torch.randn(50, 2, 1, dimension))
-
     before = peak_memory(lambda: None, "cpu")
-    fill()
+    for _ in range(networks // 50):
+        moment.add(torch.randn(50, 2, 1, dimension))
     stored = peak_memory(lambda: None, "cpu") - before
     peak = peak_memory(lambda: moment.nads((), 10), "cpu") - before
     vectors = 2 * networks * dimension * 4

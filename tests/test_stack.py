@@ -6,6 +6,7 @@ import cloudpickle
 import pytest
 import torch
 from examples import convnet, perceptron, prepared, reads
+from test_estimators import ESTIMATORS
 from torch import nn
 from torch.testing import assert_close
 
@@ -13,14 +14,7 @@ import nads_core as nc
 from nads_core.networks.network import Network
 from nads_core.networks.stack import Stack, Stacking, _state
 
-ESTIMATORS = [
-    nc.SmoothedGradient(4),
-    nc.SmoothedGradient(4, readouts=8),
-    nc.SmoothedGradient(2, antithetic=False),
-    nc.PointGradient(),
-    nc.MixedDerivative(4),
-    nc.Dipole(0.5),
-]
+SMOOTHED = nc.SmoothedGradient(4)
 
 
 def normed():
@@ -36,8 +30,8 @@ def orthogonal():
 
 @pytest.mark.parametrize(
     ("factory", "estimator"),
-    [(orthogonal, ESTIMATORS[0]), *((normed, estimator) for estimator in ESTIMATORS)]
-    + [([convnet() for _ in range(9)], ESTIMATORS[0])],
+    [(orthogonal, SMOOTHED), *((normed, estimator) for estimator in ESTIMATORS)]
+    + [([convnet() for _ in range(9)], SMOOTHED)],
     ids=lambda value: getattr(value, "__name__", type(value).__name__),
 )
 def test_a_stack_equals_one_network_at_a_time(factory, estimator):
@@ -78,7 +72,7 @@ def test_unequal_structures_are_evaluated_one_by_one():
     networks = prepared(of_some_width).networks
     wide = [index for index in range(64) if networks.build(index)[1].out_features == 9]
     assert wide and min(wide) > 2
-    run = prepared(of_some_width, estimator=nc.SmoothedGradient(4))
+    run = prepared(of_some_width, estimator=SMOOTHED)
     together = replace(run, stacking=Stacking.of(networks))
     kinds = [type(one) for index in (0, wide[0]) for one in together.stacking.batches([index])]
     assert kinds == [Stack, Network]
@@ -118,7 +112,7 @@ def test_a_factory_that_reads_its_weights_is_called():
 
 
 def test_workers_get_what_evaluates_networks_together():
-    run = prepared(convnet, estimator=nc.SmoothedGradient(4))
+    run = prepared(convnet, estimator=SMOOTHED)
     together = replace(run, stacking=Stacking.of(run.networks))
     content = cloudpickle.dumps(together)
     assert len(content) < 20_000

@@ -18,9 +18,7 @@ from examples import (
     RECIPE,
     Recurrent,
     datasets_and_tests,
-    perceptron,
     prepared,
-    reads,
     small_network,
 )
 from torch import nn
@@ -101,10 +99,6 @@ def deep_input_gradients(device):
     return _moved(partial(RESNET18.build, 1, 32, 1), (1, 32, 32), device)
 
 
-def networks_that_read_values(device):
-    return _moved(lambda: nn.Sequential(*perceptron(64), reads()), (1, 8, 8), device)
-
-
 def recurrent_layers(device):
     """Compare input gradients of networks that cannot share a vectorised step."""
     return max(
@@ -181,7 +175,6 @@ def restored_generators(device):
 CHECKS = (
     (deep_input_gradients, 1e-9),  # input gradients of ResNet-18, against the CPU
     (input_gradients_of_readouts, 1e-9),  # input gradients of two readouts, against the CPU
-    (networks_that_read_values, 1e-9),  # one by one, against the CPU
     (recurrent_layers, 1e-9),  # input gradients through recurrent layers, against the CPU
     (one_kernel, 1e-2),  # TF32 of cuDNN
     (training, 1e-6),  # training of three networks, against the CPU
