@@ -50,8 +50,8 @@ def network(architecture, image_size=32, in_channels=1):
     [
         ("logreg", 3 * 1024 * 10 + 10),
         ("lenet", 62_006),  # LeCun et al.'s with three input channels
-        # 9 (3 · 64 + 64 · 128 + 128 · 256 + 256² + 256 · 512 + 3 · 512²) + 3 · 2,752 + 2 · 513 · 512
-        # + 5,130
+        # 9 (3 · 64 + 64 · 128 + 128 · 256 + 256² + 256 · 512 + 3 · 512²) + 3 · 2,752
+        # + 2 · 513 · 512 + 5,130
         ("vgg11", 9_756_426),
         ("resnet18", 11_173_962),  # kuangliu/pytorch-cifar
         ("densenet121", 6_956_298),  # kuangliu/pytorch-cifar
