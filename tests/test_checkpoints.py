@@ -182,7 +182,9 @@ def test_an_extended_run_equals_a_longer_one(tmp_path, monkeypatch, short, long,
 
 
 def test_a_finished_run_is_not_computed_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(time, "monotonic", map(float, itertools.count()).__next__)  # a second at each look
+    monkeypatch.setattr(
+        time, "monotonic", map(float, itertools.count()).__next__
+    )  # a second at each look
     path = tmp_path / "state.npz"
     first, counter = computed(path), Interrupted(-1)
     assert same(computed(path, estimator=counter, symmetries="auto"), first)
