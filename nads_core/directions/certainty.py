@@ -9,8 +9,8 @@ A is the mean over the splits of 8 groups into halves. From half of the networks
 share q of a squared length grows to q + (1 - q) q^2 / 2, which is exact near 1.
 
 In d dimensions halves overlap by 1 / d by chance. Nothing is claimed of a type whose groups do not
-contradict equal eigenvalues: B_k, the share of group k without its trace, is then as likely as
--B_k.
+contradict equal eigenvalues: B_k, the share of group k without its trace, then has mean 0, and is
+about as likely as -B_k.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class TypeEigenpairs:
         values: (d,), eigenvalues.
         axes: (d, d), unit eigenvectors as rows.
         certainty: (d,), expected squared cosine of each with the exact one.
-        std: (d,), root mean square error of each eigenvalue; NaN where its direction is not known.
+        std: (d,), root mean square error of each eigenvalue; NaN where its direction is uncertain.
         blocks: (d + 1, d + 1), sums of Q over the first j found and the first k exact directions.
         num_known: number of directions before the first one of which nothing is known.
     """
@@ -102,7 +102,7 @@ def solve_type(shares: Tensor, num_networks: int) -> TypeEigenpairs:
     # Energies of the groups along each eigenvector, (8, d)
     energies = torch.stack([((share @ axes) * axes).sum(0) for share in shares])
     # A few networks may hold a direction: from the first one on along which the groups' energies
-    # have an effective number below 4, nothing is known
+    # have an effective number below 4, or the eigenvalue is not positive, nothing is known
     positive = energies.clamp(min=0)
     effective = positive.sum(0).square() / positive.square().sum(0).clamp(min=1e-300)
     known = ((effective >= _EFFECTIVE) & (values > 0)).cummin(0).values

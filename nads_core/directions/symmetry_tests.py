@@ -4,7 +4,7 @@ signs of groups of networks.
 A map g that is its own inverse changes the share C_k of group k in the second moment by
 A_k = C_k - g C_k g^T. If networks are as likely before as after g, each A_k is as likely as -A_k:
 T = ||sum_k A_k||^2 without the terms of a group with itself is compared with its values under all
-2^7 changes of signs (Fisher's exact test). With B_k, the block of C_k between the images that g
+2^7 changes of signs (a randomisation test). With B_k, the block of C_k between the images that g
 keeps and those whose sign it changes,
 
     <A_k, A_l> = 8 <B_k, B_l>.
@@ -23,7 +23,7 @@ from nads_core.directions.symmetry import as_image
 from nads_core.runtime.arguments import Shape
 
 _REJECTED = 2 / 128  # p-value up to which a symmetry is rejected
-_NEGLIGIBLE = 0.01  # the antisymmetric part then has at most 0.07 of the norm of C
+_NEGLIGIBLE = 0.01  # the antisymmetric part then has at most 0.08 of the norm of C
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class SymmetryTest:
     Args:
         p_value: p-value of the asymmetry; for a symmetry of several maps that of the worst, times
             their number.
-        asymmetry: ||C - g C g^T||^2 / (2 ||C||^2) of the worst map, without bias: 0 for a symmetric
-            second moment, 1 for one that has nothing in common with its image.
+        asymmetry: 7/8 ||C - g C g^T||^2 / (2 ||C||^2) of the worst map, without bias: 0 for a
+            symmetric second moment, 7/8 for one that has nothing in common with its image.
         limit: upper limit of the asymmetry, from the 95 % quantile of random signs.
         allowed: asymmetry up to which an average over the map lowers the expected error of C,
             E||error||^2 / ||C||^2; at most 0.01, because nothing of it is in the certainties.
@@ -89,7 +89,7 @@ def symmetry_tests(shares: Tensor, image_shape: Shape) -> dict[str, SymmetryTest
 
 
 def accepted(tests: dict[str, SymmetryTest]) -> tuple[str, ...]:
-    """Return the symmetries that the networks do not contradict."""
+    """Return the symmetries that hold, see `SymmetryTest`."""
     holding = [symmetry for symmetry, test in tests.items() if test.holds]
     if "transpose" in holding and len({"flip_rows", "flip_columns"} & set(holding)) == 1:
         holding.remove("transpose")  # with one flip it makes the other, which was rejected
