@@ -147,6 +147,7 @@ NEW = '[new]\nverdict = "toy"\n'
         ("book/claims.toml", NEW.replace("toy", "true"), "'new'.*'true'"),
         ("book/claims.toml", NEW, "falsified_by"),
         ("book/claims.toml", f'{NEW}prediction = "perhaps"', "perhaps"),
+        ("book/claims.toml", f'{NEW}preregistered = "x.toml"', "'x.toml': name two events"),
         ("book/claims.toml", f'{NEW}falsified_by = "x"\nfollows = {{gone = "toy"}}', "'gone'"),
         ("book/claims.toml", REGISTER.replace("verified", "falsified", 1), "what was found"),
         ("book/retired.toml", RETIRED.replace('"measured"', '"gone"'), "'gone'"),

@@ -233,6 +233,11 @@ def _claims(root: Path, name: str) -> dict[str, Claim]:
             raise ClaimError(f"{where}: {error}") from None
         if registered not in SIGNS:
             raise ClaimError(f"{where} has the verdict {registered!r}: use one of {(*SIGNS,)}")
+        if claim.preregistered and set(claim.preregistered) != {"first", "then"}:
+            raise ClaimError(
+                f"{where} is preregistered by {claim.preregistered!r}: name two events in their "
+                'order, { first = "…", then = "…" }'
+            )
         if claim.prediction not in ("", *OUTCOMES):
             raise ClaimError(
                 f"{where} has the prediction {claim.prediction!r}: use one of {OUTCOMES}"
