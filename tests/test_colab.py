@@ -100,7 +100,8 @@ def installed(tmp_path_factory):
     pip = [python, "-m", "pip", "install", "--quiet", "--no-compile", "-r", PACKAGES]
     try:
         for command in ([shutil.which(name) or "false", "-m", "venv", folder / "environment"], pip):
-            done = run(command, folder)
+            # pyenv has every version under the same name, and asks this variable which one is meant
+            done = run(command, folder, PYENV_VERSION="{}.{}".format(*VERSION))
             if done.returncode:
                 pytest.skip(f"{name} cannot install Colab's packages: {done.stderr.strip()[-500:]}")
         kernel = folder / "kernels" / "colab"
