@@ -143,6 +143,7 @@ def test_a_small_asymmetry_is_found_by_many_networks_and_few_leave_room_for_it()
         for count in (16, 48):
             few = results_of(count, seed, weights, noise=1.0)["flip_rows"]
             assert not few.holds and few.limit > few.allowed
+    assert results_of(2_000, 0, weights)["flip_rows"].asymmetry == pytest.approx(1, abs=0.03)
 
 
 def test_correlated_channels_are_not_exchangeable():

@@ -3,9 +3,9 @@ signs of groups of networks.
 
 A map g that is its own inverse changes the share C_k of group k in the second moment by
 A_k = C_k - g C_k g^T. If networks are as likely before as after g, each A_k is as likely as -A_k:
-T = ||sum_k A_k||^2 without the terms of a group with itself is compared with its values under all
-2^7 changes of signs (a randomisation test). With B_k, the block of C_k between the images that g
-keeps and those whose sign it changes,
+T = 8/7 sum_{k != l} <A_k, A_l>, which estimates ||C - g C g^T||^2 without bias, is compared with its
+values under all 2^7 changes of signs (a randomisation test). With B_k, the block of C_k between the
+images that g keeps and those whose sign it changes,
 
     <A_k, A_l> = 8 <B_k, B_l>.
 """
@@ -33,8 +33,8 @@ class SymmetryTest:
     Args:
         p_value: p-value of the asymmetry; for a symmetry of several maps that of the worst, times
             their number.
-        asymmetry: 7/8 ||C - g C g^T||^2 / (2 ||C||^2) of the worst map, without bias: 0 for a
-            symmetric second moment, 7/8 for one that has nothing in common with its image.
+        asymmetry: ||C - g C g^T||^2 / (2 ||C||^2) of the worst map, without bias: 0 for a symmetric
+            second moment, 1 for one that has nothing in common with its image.
         limit: upper limit of the asymmetry, from the 95 % quantile of random signs.
         allowed: asymmetry up to which an average over the map lowers the expected error of C,
             E||error||^2 / ||C||^2; at most 0.01, because nothing of it is in the certainties.
@@ -70,7 +70,7 @@ def symmetry_tests(shares: Tensor, image_shape: Shape) -> dict[str, SymmetryTest
     tried: dict[str, int] = {}
     for symmetry, pixels, sign in _maps(image_shape):
         blocks = torch.stack([_between(share, pixels, sign) for share in shares])
-        null = random_signs(8 * _products(blocks))  # of <A_k, A_l>
+        null = groups / (groups - 1) * random_signs(8 * _products(blocks))  # T
         quantile = float(null.quantile(0.95))
         test = SymmetryTest(
             float((null >= null[0]).double().mean()),
