@@ -1,13 +1,18 @@
 """Small networks, and NADs of them without a progress bar."""
 
 from collections.abc import Callable
+from pathlib import Path
+from unittest.mock import DEFAULT, Mock, patch
 
 import numpy as np
+import pytest
 import torch
 from torch import nn
 
 import nads_core as nc
 from nads_core.directions.run import Run
+from nads_core.networks.network import WEIGHTS, Networks
+from nads_core.training import checkpoint
 
 Factory = Callable[[], nn.Module]
 
@@ -30,19 +35,26 @@ def prepared(factory, image_shape=(1, 8, 8), estimator=None, **options) -> Run:
 
 def same(first: nc.NADs, second: nc.NADs) -> bool:
     """Whether two runs have equal numbers, bit for bit."""
-    return first.types == second.types and all(
+    texts = first.types == second.types and first.bands == second.bands
+    return texts and all(
         torch.equal(getattr(first, name), getattr(second, name))
         for name in ("directions", "eigenvalues", "certainty")
     )
 
 
-def damaged(content: bytes, count: int) -> list[bytes]:
-    """Return copies of a file: with one bit changed each, and cut at some places."""
-    changed = []
-    for place in np.random.default_rng(0).choice(8 * len(content), count, replace=False):
-        changed.append(bytearray(content))
-        changed[-1][place // 8] ^= 1 << (place % 8)
-    return [*map(bytes, changed), *(content[:end] for end in (0, 1, 21, 100, -1, -40))]
+def assert_damage_is_named(path: Path, read: Callable[[], nc.NADs]) -> None:
+    """Fail unless an error names a file in which one bit is changed, or that is cut."""
+    content, whole = path.read_bytes(), read()
+    damaged = [content[:end] for end in (0, 1, 21, 100, -1, -40)]
+    for place in np.random.default_rng(0).choice(8 * len(content), 99, replace=False):
+        damaged.append(bytearray(content))
+        damaged[-1][place // 8] ^= 1 << (place % 8)
+    for wrong in damaged:
+        path.write_bytes(wrong)
+        try:
+            assert same(read(), whole) and len(wrong) == len(content)  # a date in the archive
+        except ValueError as error:
+            assert path.name in str(error) and path.read_bytes() == wrong
 
 
 def perceptron(inputs: int, width: int = 8, outputs: int = 1) -> nn.Sequential:
@@ -72,6 +84,26 @@ def datasets_and_tests(*counts: int) -> list[nc.SeparableDatasets]:
     """Return data of three waves with each number of samples."""
     waves = torch.stack([nc.fourier_direction((1, k), 8) for k in range(3)])
     return [nc.SeparableDatasets(waves, n, 2.0, 0.5, seed) for seed, n in enumerate(counts)]
+
+
+def interrupt(train: Callable, path: Path) -> None:
+    """Interrupt a training when it writes its checkpoint the second time."""
+    saving = Mock(wraps=checkpoint.save_checkpoint, side_effect=[DEFAULT, KeyboardInterrupt])
+    with (
+        patch.multiple(checkpoint, _SECONDS=0.0, save_checkpoint=saving),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        train(path)
+
+
+def in_float64(work: Callable):
+    """Return what a function returns while float64 is the default type."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        return work()
+    finally:
+        torch.set_default_dtype(before)
 
 
 class Unreturned(nn.Sequential):
@@ -109,16 +141,16 @@ class Recurrent(nn.Module):
         return self.head(self.cell(x[:, 0])[0][:, -1])
 
 
-class Failing(nn.Linear):
-    """A linear network, but for the few whose first weight is large."""
+def numbered(make: Callable[[int], nn.Module]) -> Factory:
+    """Return a factory of networks that depend on their number, if that is below 99."""
+    networks = Networks(nn.Module, ())
+    numbers = {networks.seed_of(index, WEIGHTS): index for index in range(99)}
+    return lambda: make(numbers.get(torch.initial_seed(), 99))
 
-    def __init__(self, result):
-        super().__init__(64, 1)
-        self.result = result if self.weight[0, 0] < -0.1 else None
 
-    def forward(self, x):
-        y = super().forward(x.flatten(1))
-        return y if self.result is None else self.result(y)
+def failing(result: Callable) -> Factory:
+    """Return a factory whose network 21 returns a function of its output."""
+    return numbered(lambda i: perceptron(64, 4).append(Applied(result if i == 21 else torch.clone)))
 
 
 class Weighted(nn.Module):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from convergence import assert_mean, normal, second_moment
-from examples import compute, convnet, damaged, same
+from examples import assert_damage_is_named, compute, convnet, same
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
@@ -52,7 +52,7 @@ def test_directions_are_orthonormal_and_ordered():
     first = compute(convnet, 40, num_directions=5)
     assert same(first, nads[:5]) and not same(compute(convnet, 40, seed=1), nads)
     assert nads.names[:3] == first.names[:3] and "convnet" in repr(nads) and "40" in repr(nads)
-    assert nads.provenance["certainty"] == "groups"
+    assert {"certainty": "groups", "num_inputs": 16}.items() <= nads.provenance.items()
 
 
 @pytest.mark.parametrize("equal", [False, True])
@@ -86,15 +86,6 @@ def test_first_directions_keep_their_names_and_others_have_none():
     assert repr(nads[2:5]).startswith("NADs(some, 3 directions")
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_coordinates(shape):
-    nads, images = some(shape), normal(5, *shape, seed=1)
-    naive = torch.stack([(images * v).flatten(1).sum(1) for v in nads], 1)
-    assert_close(nads.coordinates(images), naive)
-    assert_close(nads.coordinates(images[0]), naive[0])
-    assert nads.coordinates(images.double()).dtype == torch.float64
-
-
 @given(seed=SEEDS, k=st.integers(1, 12))
 def test_overlap_of_two_subspaces(seed, k):
     first, second = some((2, 3, 4), seed), some((2, 3, 4), seed + 1)
@@ -106,13 +97,17 @@ def test_overlap_of_two_subspaces(seed, k):
     assert second.overlap(-turned.numpy(), k) == expected
 
 
-@given(seed=SEEDS, count=st.integers(1, 24))
-def test_energy_is_the_quadratic_form(seed, count):
-    nads = convergence.random_nads(2, 3, 4, count=count, seed=seed)
-    v = normal(5, 24, seed=seed).double()
+@given(seed=SEEDS, shape=st.sampled_from(SHAPES), count=st.integers(1, 12))
+def test_coordinates_and_energy_are_plain_sums(seed, shape, count):
+    nads = some(shape, seed)[:count]
+    images = normal(5, *shape, seed=seed)
+    naive = torch.stack([(images * v).flatten(1).sum(1) for v in nads], 1)
+    assert_close(nads.coordinates(images), naive)
+    v = images.double().flatten(1)
     v /= v.norm(dim=1, keepdim=True)
     expected = (v @ second_moment(nads) * v).sum(1)
-    images = v.view(5, 2, 3, 4)
+    images = v.view_as(images)
+    assert nads.coordinates(images).dtype == torch.float64
     assert_close(nads.energy(images), expected, rtol=1e-6, atol=1e-9)
     nearly = images[0] * (1 + 1e-5)  # a norm may be off by rounding
     assert_close(nads.energy(nearly), expected[0], rtol=1e-4, atol=1e-9)
@@ -225,18 +220,9 @@ def test_archives_that_would_fill_the_memory_are_not_unpacked(tmp_path, monkeypa
 
 
 def test_damage_is_noticed(tmp_path):
-    path, nads = tmp_path / "x.npz", some()
-    nads.save(path)
-    content = path.read_bytes()
-    for wrong in damaged(content, 99):
-        path.write_bytes(wrong)
-        try:
-            loaded = nc.load_nads(path)
-        except ValueError as error:
-            assert "x.npz" in str(error)
-        else:  # a date in the archive, for example
-            assert loaded.fingerprint == nads.fingerprint and loaded.bands == nads.bands
-            assert len(wrong) == len(content)
+    path = tmp_path / "x.npz"
+    some().save(path)
+    assert_damage_is_named(path, lambda: nc.load_nads(path))
 
 
 # --- published artefacts
@@ -259,10 +245,6 @@ def test_new_networks_find_what_ships():
     shipped = nc.load_nads("lenet")
     nads = compute(nc.LENET, 200, (1, 32, 32), estimator=nc.SmoothedGradient(8, readouts=8))
     assert nads.overlap(shipped, 10) > 0.95
-    sure = nads.certainty >= 0.9
-    ranks = [shipped.names.index(name) for name in nads.names]
-    cosines = (nads.basis * shipped.basis[:, ranks]).sum(0).square()
-    assert sure.sum() >= 8 and cosines[sure].mean() > 0.9
 
 
 @pytest.mark.stored

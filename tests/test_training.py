@@ -6,14 +6,23 @@ from functools import partial
 
 import pytest
 import torch
-from examples import RECIPE, Applied, Unreturned, datasets_and_tests, perceptron, small_network
+from examples import (
+    RECIPE,
+    Applied,
+    Unreturned,
+    datasets_and_tests,
+    in_float64,
+    interrupt,
+    perceptron,
+    small_network,
+)
 from torch import nn
 from torch.nn import functional as F
 from torch.testing import assert_close
 
 import nads_core as nc
 from nads_core.runtime.seeds import seed_sequence
-from nads_core.training import TrainConfig, checkpoint, train_new, train_one
+from nads_core.training import TrainConfig, train_new, train_one
 
 
 def views():
@@ -72,7 +81,7 @@ def plain_loop(network, images, labels, recipe, seed):
                     p -= recipe.learning_rate * (1 - step / total) * m
             losses.append(loss.item())
             step += 1
-    return losses
+    return torch.tensor(losses, dtype=torch.float64)
 
 
 class Auxiliary(nn.Sequential):
@@ -171,16 +180,6 @@ def first_network(factory, seed, number):
         return factory()
 
 
-def in_float64(factory):
-    """Give a network whose type was chosen before its views were made."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    try:
-        return factory()
-    finally:
-        torch.set_default_dtype(before)
-
-
 def weights(network):
     """Return all weights and running statistics as one vector."""
     tensors = [*network.parameters(), *network.buffers()]
@@ -189,41 +188,22 @@ def weights(network):
 
 @pytest.mark.parametrize("factory", [small_network, odd_network, views])
 def test_a_network_trains_as_by_a_plain_loop(factory):
-    """Weights that share memory stay tied."""
-    (images, labels), test = small_data(1), small_data(2)
-    network, expected = (first_network(partial(in_float64, factory), 0, 0) for _ in range(2))
-    result = one(network, (images, labels), test, seed=5)
-    losses = plain_loop(expected, images.double(), labels, RECIPE, seed=5)
-    assert_close(result.losses, torch.tensor(losses, dtype=torch.float64), rtol=1e-8, atol=1e-8)
-    assert_close(weights(network), weights(expected), rtol=1e-8, atol=1e-8)
+    """By itself and beside another one. Weights that share memory stay tied."""
+    train, test = small_data(1), small_data(2)
+    factory = partial(in_float64, factory)
+    network, expected = (first_network(factory, 5, 4) for _ in range(2))
+    result = one(network, train, test, seed=5)
+    losses = plain_loop(expected, train[0].double(), train[1], RECIPE, seed=5)
+    assert_close(result.losses, losses)
+    assert_close(weights(network), weights(expected))
     assert not network.training and result.seconds > 0
-    parts = (((images, labels), result.train_accuracy), (test, result.test_accuracy))
-    for (images, labels), accuracy in parts:
-        expected.eval()
+    expected.eval()
+    for (images, labels), share in ((train, result.train_accuracy), (test, result.test_accuracy)):
         right = expected(images.double()).argmax(1) == labels
-        assert float(accuracy) == pytest.approx(float(right.double().mean()))
-
-
-@pytest.mark.parametrize("workers", [1, 2, "threads"])
-@pytest.mark.parametrize("as_list", [True, False])
-def test_many_networks_train_as_a_plain_loop_trains_each(workers, as_list):
-    datasets, tests = datasets_and_tests(70, 60)
-    given = ([*datasets], [*tests]) if as_list else (datasets, tests)
-    numbers = [4, 0, 9]
-    factory = partial(in_float64, small_network)
-    with ThreadPoolExecutor(2) as threads:
-        options = {"workers": threads if workers == "threads" else workers}
-        before = torch.get_rng_state()
-        result = many(factory, *given, seed=5, network_ids=numbers, **options)
-    assert torch.equal(before, torch.get_rng_state())
-    assert result.losses.shape == (3, 9) and result.seconds.shape == (3,)
-    for b, number in enumerate(numbers):
-        network = first_network(factory, 5, number)
-        losses = plain_loop(network, datasets[b][0].double(), datasets[b][1], RECIPE, seed=5)
-        assert_close(
-            result.losses[b], torch.tensor(losses, dtype=torch.float64), rtol=1e-8, atol=1e-8
-        )
-        assert float(result.test_accuracy[b]) == pytest.approx(nc.accuracy(network, tests[b]))
+        assert_close(share, right.float().mean())
+    both = many(factory, [train] * 2, [test] * 2, seed=5, network_ids=[0, 4])
+    assert_close(both.losses[1], losses)
+    assert both.test_accuracy[1] == result.test_accuracy
 
 
 def test_an_architecture_is_trained_by_its_name_too():
@@ -242,22 +222,33 @@ def dropping():
     return nn.Sequential(nn.Dropout(), nn.Flatten(), nn.Linear(64, 2))
 
 
-def test_a_network_does_not_depend_on_what_is_trained_beside_it():
-    """Nor on when the others stop."""
-    datasets, _ = datasets_and_tests(70, 60)
-    options = {"seed": 1, "recipe": nc.Recipe(epochs=20), "stop_loss": 0.3}
-    alone = many(dropping, [datasets[2]], network_ids=[2], **options).losses[0]
+@pytest.mark.parametrize("workers", [1, 2, "threads"])
+@pytest.mark.parametrize("as_list", [True, False])
+def test_a_network_does_not_depend_on_what_is_trained_beside_it(workers, as_list):
+    """Nor on when the others stop, and workers have the default type of the caller."""
+    data, numbers = datasets_and_tests(70, 60), [4, 0, 9]
+    fixed = {"seed": 1, "recipe": nc.Recipe(epochs=40), "stop_loss": 0.115}
+
+    def train(*data, **options):
+        call = partial(many, dropping, *data, **fixed, **options)
+        return in_float64(call) if as_list else call()
+
+    before = torch.get_rng_state()
     with ThreadPoolExecutor(3) as threads:
-        for workers in (1, 2, threads):
-            together = many(dropping, [*datasets], workers=workers, **options).losses
-            assert_close(together[2], alone, equal_nan=True)
-            assert not torch.allclose(together[1], alone, equal_nan=True)
+        pool = threads if workers == "threads" else workers
+        given = [[*part] for part in data] if as_list else data
+        together = train(*given, network_ids=numbers, workers=pool)
+    assert torch.equal(before, torch.get_rng_state())
+    assert len({*together.losses.isfinite().sum(1).tolist()}) > 1
+    for b, number in enumerate(numbers):
+        alone = train(*([part[b]] for part in data), network_ids=[number])
+        assert_close(together.losses[b], alone.losses[0], equal_nan=True)
+        assert together.test_accuracy[b] == alone.test_accuracy
 
 
 def test_training_stops_at_a_small_loss():
-    data, recipe = [small_data(1, 1_000)], nc.Recipe(epochs=8)
-    full = many(nc.LOGREG, data, recipe=recipe).losses[0]
-    stopped = many(nc.LOGREG, data, recipe=recipe, stop_loss=0.05).losses[0]
+    train = partial(many, nc.LOGREG, [small_data(1, 1_000)], recipe=nc.Recipe(epochs=8))
+    full, stopped = (train(stop_loss=least).losses[0] for least in (None, 0.05))
     done = int(stopped.isfinite().sum())
     windows = full[:60].view(3, 20).mean(1)
     assert 20 < done == 20 * (1 + int((windows <= 0.05).int().argmax())) < len(full)
@@ -265,26 +256,24 @@ def test_training_stops_at_a_small_loss():
 
 
 def test_training_stops_when_no_test_image_is_wrong():
-    train = small_data(1, 1_000, noise_std=0.1)
-    test = small_data(1, 300, noise_std=0.1)
-    options = {"recipe": nc.Recipe(epochs=8)}
-    full = many(nc.LOGREG, [train], [test], **options)
-    options["stop_at_full_accuracy"] = True
-    stopped = many(nc.LOGREG, [train], [test], **options)
+    data, (images, labels) = (small_data(1, count, noise_std=0.1) for count in (1_000, 300))
+    train = partial(many, nc.LOGREG, [data], recipe=nc.Recipe(epochs=8))
+    full = train([(images, labels)])
+    stopped, wrong = (
+        train([(images, answers)], stop_at_full_accuracy=True) for answers in (labels, 1 - labels)
+    )
     assert stopped.test_accuracy == full.test_accuracy == 1
     means = full.losses[0].view(8, -1).mean(1)
     ready = [n for n in range(1, 8) if means[n] < min(means[n - 1], train_one._LOW_LOSS)]
     done = len(full.losses[0]) // 8 * (ready[0] + 1)
     assert int(stopped.losses.isfinite().sum()) == done < len(full.losses[0])
     assert_close(stopped.losses[0, :done], full.losses[0, :done])
-    wrong = test[0], 1 - test[1]  # never right, however small the loss
-    assert torch.equal(many(nc.LOGREG, [train], [wrong], **options).losses, full.losses)
+    assert torch.equal(wrong.losses, full.losses)  # never right, however small the loss
 
 
-@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_a_training_that_diverges_is_named(workers):
+def test_a_training_that_diverges_is_named():
     with pytest.raises(ValueError, match="network 4 of 4 .* NaN or infinite at step 0"):
-        many(small_network, [*DATA * 3, (IMAGES * torch.nan, LABELS)], workers=workers)
+        many(small_network, [*DATA * 3, (IMAGES * torch.nan, LABELS)])
 
 
 class Killing(list):
@@ -304,31 +293,9 @@ def test_a_killed_process_is_named():
 STRIPES = nc.separable_dataset(torch.eye(64)[0].view(1, 8, 8), 300)
 
 
-@pytest.fixture
-def interrupted(tmp_path, monkeypatch):
-    """Give a function that interrupts a training after its second file, and returns that."""
-    path, save = tmp_path / "0.part", checkpoint.Checkpoint.save_if_due
-    monkeypatch.setattr(checkpoint, "_SECONDS", 0.0)
-
-    def begin(train):
-        calls = []
-
-        def saving(*arguments):
-            save(*arguments)
-            calls.append(arguments)
-            if len(calls) == 2:
-                raise KeyboardInterrupt
-
-        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(checkpoint.Checkpoint, "save_if_due", saving)
-            train(path)
-        return path
-
-    return begin
-
-
 @pytest.mark.parametrize("factory", [dropping, small_network])
-def test_an_interrupted_training_resumes_with_the_same_numbers(interrupted, factory):
+def test_an_interrupted_training_resumes_with_the_same_numbers(tmp_path, factory):
+    path = tmp_path / "0.part"
     config = TrainConfig(dataclasses.replace(RECIPE, epochs=6), device=torch.device("cpu"))
 
     def train(path):
@@ -336,7 +303,7 @@ def test_an_interrupted_training_resumes_with_the_same_numbers(interrupted, fact
         return result.losses, result.test_accuracy, weights(network), result.seconds
 
     whole = train(None)
-    path = interrupted(train)
+    interrupt(train, path)
     torch.manual_seed(9)
     assert path.stat().st_size < 60_000  # with one image, not all of them
     torch.save(torch.load(path, weights_only=True) | {"seconds": 1_000.0}, path)
@@ -354,11 +321,10 @@ def test_an_interrupted_training_resumes_with_the_same_numbers(interrupted, fact
         ({"train": (STRIPES[0], 1 - STRIPES[1])}, "labels was"),
         ({"content": b"half a file"}, "damaged"),
     ],
-    ids=lambda value: None,
 )
-def test_the_checkpoint_of_another_training_is_rejected(interrupted, change, difference):
-    options = {"network": small_network(), "train": STRIPES, "recipe": nc.Recipe()} | QUIET
-    path = interrupted(lambda path: nc.train_network(checkpoint=path, **options))
+def test_the_checkpoint_of_another_training_is_rejected(tmp_path, change, difference):
+    path, options = tmp_path / "0.part", {"network": small_network(), "train": STRIPES} | QUIET
+    interrupt(lambda path: nc.train_network(checkpoint=path, **options), path)
     if content := change.pop("content", None):
         path.write_bytes(content)
     before = path.read_bytes()

@@ -1,19 +1,14 @@
-"""Results do not depend on who evaluates the networks: processes, threads, or a cluster of which a
-worker dies.
-"""
+"""Results do not depend on who evaluates the networks: processes, threads, or a cluster."""
 
-import os
 import random
-import signal
 import threading
 import time
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from functools import partial
 
 import numpy as np
 import pytest
 import torch
-from examples import Failing, Weighted, compute, perceptron, same
+from examples import Weighted, compute, failing, in_float64, perceptron, same
 from torch import nn
 
 import nads_core as nc
@@ -40,9 +35,8 @@ def alone():
     return compute(Drawing, COUNT, workers=1)
 
 
-@pytest.mark.parametrize("count", [2, pytest.param(3, marks=pytest.mark.slow)])
-def test_processes_give_what_one_process_gives(alone, count):
-    assert same(compute(Drawing, COUNT, workers=count), alone)
+def test_processes_give_what_one_process_gives(alone):
+    assert same(compute(Drawing, COUNT, workers=2), alone)
 
 
 class Skipping(nn.Sequential):
@@ -56,83 +50,45 @@ class Skipping(nn.Sequential):
         return super().forward(self.kept.pop())
 
 
+class Recording(ThreadPoolExecutor):
+    """Threads that know which networks were asked for."""
+
+    numbers = ()
+
+    def submit(self, function, job, numbers):
+        self.numbers = *self.numbers, *numbers
+        return super().submit(function, job, numbers)
+
+
 @pytest.mark.parametrize("factory", [Drawing, lambda: Skipping(*perceptron(64))])
 def test_threads_give_what_one_thread_gives(factory, set_threads):
     set_threads(2)
-    with ThreadPoolExecutor(3) as pool:
+    with Recording(3) as pool:
         found = compute(factory, COUNT, workers=pool)
     assert same(found, compute(factory, COUNT, workers=1)) and torch.get_num_threads() == 2
+    assert pool.numbers == tuple(range(COUNT))
 
 
-@pytest.mark.slow
+def test_two_chunks_for_each_worker_are_asked_for():
+    with Recording(2) as pool:
+        nads = compute(Weighted, 2_000, workers=pool, num_certain=1)
+    assert len(pool.numbers) == nads.provenance["num_networks"] + 3 * 8
+
+
 def test_processes_have_the_callers_default_type():
-    data = torch.randn(16, 1, 8, 8), torch.arange(16) % 2
-    factory, options = partial(perceptron, 64, 8, 2), {"recipe": nc.Recipe(1), "progress": False}
-    torch.set_default_dtype(torch.float64)
-    try:
-        found = [compute(Drawing, 20, workers=count) for count in (1, 2)]
-        trained = [nc.train_networks(factory, [data] * 2, workers=n, **options) for n in (1, 2)]
-    finally:
-        torch.set_default_dtype(torch.float32)
-    assert trained[0].losses.dtype == trained[1].losses.dtype == torch.float64
+    found = in_float64(lambda: [compute(Drawing, 20, workers=count) for count in (1, 2)])
     assert same(*found) and not same(found[0], compute(Drawing, 20))
 
 
 @pytest.mark.slow
-def test_a_cluster_replaces_a_worker_that_dies(tmp_path):
+def test_a_cluster_gives_what_one_process_gives(alone):
     distributed = pytest.importorskip("distributed", reason="needs distributed")
-    marker = str(tmp_path / "died")
-
-    def mortal():
-        if os.getpid() != own and not os.path.exists(marker):
-            open(marker, "w").close()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return factory()
-
-    factory, own = partial(perceptron, 64), os.getpid()
     options = {"n_workers": 2, "threads_per_worker": 2, "dashboard_address": None}
     with (
         distributed.LocalCluster(**options, silence_logs=50) as cluster,
         distributed.Client(cluster) as client,
     ):
-        found = compute(mortal, COUNT, workers=client.get_executor())
-    assert os.path.exists(marker) and same(found, compute(factory, COUNT, workers=1))
-
-
-class Recording(Executor):
-    """An executor that evaluates at once, and knows how much was asked of it."""
-
-    def __init__(self, num_workers=1):
-        self._max_workers = num_workers
-        self.numbers, self.waiting, self.most = [], 0, 0
-
-    def submit(self, function, job, numbers):
-        self.numbers += numbers
-        self.waiting += 1
-        self.most = max(self.most, self.waiting)
-        future = Future()
-        future.set_result(function(job, numbers))
-        result = future.result
-
-        def taken():
-            self.waiting -= 1
-            return result()
-
-        future.result = taken
-        return future
-
-
-def test_chunks_are_asked_for_in_order_two_for_each_worker(alone):
-    for count in (1, 3):
-        pool = Recording(count)
-        assert same(compute(Drawing, COUNT, workers=pool), alone)
-        assert pool.numbers == list(range(COUNT)) and pool.most == 2 * count
-
-
-def test_a_run_that_ends_early_asks_for_no_more():
-    pool = Recording(2)
-    nads = compute(Weighted, 2_000, workers=pool, num_certain=1)
-    assert len(pool.numbers) <= nads.provenance["num_networks"] + 4 * 8
+        assert same(compute(Drawing, COUNT, workers=client.get_executor()), alone)
 
 
 @pytest.mark.parametrize("before", [True, False])
@@ -168,7 +124,7 @@ def test_processes_are_started_where_they_pay(alone, monkeypatch, seconds, start
 
 def test_what_goes_wrong_elsewhere_is_named():
     with pytest.raises(ZeroDivisionError) as caught:
-        compute(lambda: Failing(lambda y: 1 / 0), 99, workers=2, seed=1)
+        compute(failing(lambda y: 1 / 0), 99, workers=2)
     assert any("network" in note for note in caught.value.__notes__)
     lock = threading.Lock()
     with pytest.raises(ValueError, match="lock.*workers=1"):

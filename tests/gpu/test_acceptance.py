@@ -5,7 +5,6 @@ there is one. Without a GPU the slow tests make every comparison on the CPU, so 
 stays alive.
 """
 
-import contextlib
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -18,6 +17,7 @@ from examples import (
     RECIPE,
     Recurrent,
     datasets_and_tests,
+    interrupt,
     prepared,
     small_network,
 )
@@ -27,8 +27,7 @@ from nads_core.directions import SmoothedGradient, compute_nads, second_moment
 from nads_core.networks import LENET, RESNET18, Network, Networks
 from nads_core.networks.stack import Stacking
 from nads_core.runtime.seeds import seeded
-from nads_core.training import TrainConfig, train_networks, train_new, train_one
-from nads_core.training.checkpoint import Checkpoint
+from nads_core.training import TrainConfig, train_networks, train_new
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 if DEVICE.type == "cpu":
@@ -135,30 +134,17 @@ def one_kernel(device):
     return _largest(*shares)
 
 
-class _StoppedError(Exception):
-    """Signal that ends a training early."""
-
-
-class _Stopping(Checkpoint):
-    """Checkpoint that stops its training after the first epoch has been written."""
-
-    def save_if_due(self, *arguments):
-        self.saved_at = -1e9
-        super().save_if_due(*arguments)
-        raise _StoppedError
-
-
 def resumed_training(device):
     train, test = (part[0] for part in _datasets())
     config = TrainConfig(RECIPE, device=device)
+
+    def losses(path):
+        return train_new(_in_float64, 0, train, test, config, checkpoint=path)[1].losses
+
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "0.part"
-        with mock.patch.object(train_one, "Checkpoint", _Stopping):
-            with contextlib.suppress(_StoppedError):
-                train_new(_in_float64, 0, train, test, config, checkpoint=path)
-        assert path.exists()
-        resumed = train_new(_in_float64, 0, train, test, config, checkpoint=path)[1]
-    return _largest(resumed.losses, _trained(device)[0])
+        interrupt(losses, path)
+        return _largest(losses(path), _trained(device)[0])
 
 
 def restored_generators(device):
