@@ -14,13 +14,11 @@ import pytest
 import torch
 from convergence import random_nads, simulated
 from examples import perceptron, same
-from test_estimators import Scaled
 from torch import nn
 
 import nads_core as nc
 from nads_core.directions import Uncertainty
 from nads_core.networks.architectures import architecture_named
-from nads_core.runtime.arguments import require_integers
 
 SIGNATURES = Path(__file__).with_name("signatures.txt")
 
@@ -46,12 +44,6 @@ def test_signatures_and_defaults_are_those_on_record():
     assert sorted(present) == SIGNATURES.read_text("utf8").splitlines()
 
 
-@pytest.mark.parametrize("value", [True, 1.5, "2", 0, -1, np.float64(2), None], ids=repr)
-def test_counts_are_positive_integers(value):
-    with pytest.raises(ValueError, match="count must be a positive integer, got "):
-        require_integers(count=value)
-
-
 def test_integers_of_numpy_are_those_of_python(tmp_path):
     def run(integer, **others):
         options = {"seed": integer(3), "output": integer(0), "num_directions": integer(8)}
@@ -65,13 +57,6 @@ def test_integers_of_numpy_are_those_of_python(tmp_path):
     assert nc.load_nads(tmp_path / "x.npz").provenance == first.provenance
     for second in (run(int, checkpoint=tmp_path / "numpy.npz"), run(int)):
         assert same(second, first)
-
-
-@pytest.mark.parametrize("dtype", ["float64", "bfloat16", "float"])
-def test_types_have_names(dtype):
-    assert torch.equal(
-        compute(dtype=dtype).directions, compute(dtype=getattr(torch, dtype)).directions
-    )
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="tests the error on a machine without a GPU")
@@ -90,7 +75,7 @@ WAVE = GREY[0]
 PHOTOS, LABELS = torch.rand(30, 3, 4, 4), torch.arange(30) % 10
 MOMENT = simulated(torch.ones(6), 8)
 COUNTS = torch.zeros(3)
-BARE = type("Bare", (Scaled,), {"__repr__": object.__repr__})
+BARE = type("Bare", (nc.PointGradient,), {"__repr__": object.__repr__})
 
 
 def mapped(*shape, by):
@@ -122,7 +107,7 @@ ERRORS = [  # call, and what the error shows
     (lambda: nc.SmoothedGradient(0), "num_inputs must be a positive integer"),
     (lambda: nc.SmoothedGradient(readouts=0), "readouts must be a positive integer"),
     (lambda: nc.Dipole(step=math.nan), "step must be .*nan"),
-    (lambda: compute(estimator=BARE(2.0)), "Bare: make it a frozen"),
+    (lambda: compute(estimator=BARE()), "Bare: make it a frozen"),
     (lambda: compute(estimator=nc.Dipole), r"Dipole.*add \(\)"),
     (lambda: compute(estimator="smoothed"), "got 'smoothed'"),
     # directions: the arguments of a run

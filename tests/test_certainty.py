@@ -133,8 +133,9 @@ def test_directions_that_only_each_other_resemble_are_a_band():
 # --- symmetry types
 
 
-@pytest.mark.parametrize("symmetries", [(), ("flip_rows", "flip_columns", "transpose")])
+@pytest.mark.parametrize("symmetries", [(), ("flip_rows", "transpose")])
 def test_eigenpairs_by_types_are_those_of_the_average(symmetries):
+    """Partners stand together, and one is the transposed other."""
     moment = simulated(FALLING[:36], 200)
     moment.image_shape = (1, 6, 6)
     values, directions, found, _ = moment.eigenpairs(symmetries, None)
@@ -145,14 +146,8 @@ def test_eigenpairs_by_types_are_those_of_the_average(symmetries):
     few = moment.eigenpairs(symmetries, 7)
     assert torch.equal(few[0], values[:7]) and torch.equal(few[1], directions[:7])
     assert few[2].names == found.names[:7]
-
-
-def test_partners_stand_together_and_are_transposed():
-    moment = simulated(FALLING[:36], 200)
-    moment.image_shape = (1, 6, 6)
-    _, directions, found, _ = moment.eigenpairs(("flip_rows", "transpose"), None)
     firsts = [index for index, kind in enumerate(found.types) if kind == "+-"]
-    assert len(firsts) == 9
+    assert len(firsts) == (9 if symmetries else 0)
     for index in firsts:
         assert found.types[index + 1] == "-+"
         assert found.names[index][3:] == found.names[index + 1][3:]
@@ -175,14 +170,11 @@ def test_a_deep_linear_network_has_its_second_moment():
     assert nads.certainty[claimed].mean() <= kept[claimed].mean() + 0.1
 
 
-def test_a_run_ends_when_enough_directions_are_certain(tmp_path):
-    path = tmp_path / "state.npz"
-    nads = compute(Weighted, 2_000, num_certain=4, symmetries=(), checkpoint=path)
+def test_a_run_ends_when_enough_directions_are_certain():
+    nads = compute(Weighted, 2_000, num_certain=4, symmetries=())
     count = nads.provenance["num_networks"]
     assert 64 <= count < 2_000 and nads.uncertainty.num_certain >= 4
     assert same(nads, compute(Weighted, count, symmetries=()))
-    again = compute(Weighted, 2_000, num_certain=4, symmetries=(), checkpoint=path)
-    assert again.provenance["num_networks"] <= count * 1.3
     with pytest.warns(UserWarning, match=r"num_certain 60 .*100 networks"):
         compute(Weighted, 100, num_certain=60, symmetries=())
 

@@ -1,17 +1,13 @@
 """Every estimator against a plain loop over networks and inputs, in float64."""
 
-from dataclasses import dataclass
-
-import examples
 import pytest
 import torch
-from examples import compute, convnet, prepared
+from examples import compute, prepared
 from plain_loop import contributions, shares
 from torch import nn
 from torch.testing import assert_close
 
 import nads_core as nc
-from nads_core.directions import Estimator
 from nads_core.directions.symmetry import symmetrize
 
 SHAPE = (1, 6, 5)
@@ -51,33 +47,3 @@ def test_every_estimator_has_the_second_moment_of_a_plain_loop(estimator):
 def test_a_dipole_of_many_pixels_is_the_gradient_of_a_linear_network():
     run = prepared(lambda: nn.Sequential(nn.Flatten(), nn.Linear(680, 1)), (2, 17, 20), nc.Dipole())
     assert_close(run.vectors([3])[0, 0], run.networks.build(3)[1].weight.data.double())
-
-
-def test_streams_and_networks_are_independent():
-    networks = prepared(network, SHAPE).networks
-    draws = torch.stack(
-        [networks.randn(index, stream, 500) for index in range(3) for stream in range(4)]
-    )
-    products = draws @ draws.T / 500 - torch.eye(12).double()
-    assert products.abs().max() < 6 * (2 / 500) ** 0.5
-    assert len({networks.seed_of(i, s) for i in range(99) for s in range(4)}) == 396
-
-
-@dataclass(frozen=True)
-class Scaled(Estimator):
-    """The minimal estimator."""
-
-    scale: float
-
-    def vectors(self, network):
-        return self.scale * nc.PointGradient().vectors(network)
-
-
-def test_an_estimator_of_ones_own_resumes_from_its_checkpoint(tmp_path):
-    options = {"checkpoint": tmp_path / "state.npz", "symmetries": ()}
-    compute(convnet, 16, estimator=Scaled(2), **options)
-    resumed = compute(convnet, 32, estimator=Scaled(2), **options)
-    assert resumed.provenance["estimator"] == "Scaled(scale=2)"
-    assert examples.same(resumed, compute(convnet, 32, estimator=Scaled(2), symmetries=()))
-    points = compute(convnet, 32, estimator=nc.PointGradient(), symmetries=())
-    assert_close(resumed.eigenvalues, 4 * points.eigenvalues)

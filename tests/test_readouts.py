@@ -55,11 +55,6 @@ class Cosine(nn.Linear):
         return 4 * F.linear(F.normalize(x), F.normalize(self.weight))
 
 
-def half_zero(weight):
-    with torch.no_grad():
-        weight[:, ::2] = 0
-
-
 def checkerboard(weight):
     with torch.no_grad():
         weight.mul_((torch.arange(24) % 2) * 2 - 1)
@@ -134,17 +129,3 @@ def test_readouts_are_orthogonal_and_change_no_expectation():
     energies = run.vectors(range(300)).mean(1).square().sum(-1).mean(1)
     one = prepared(layers, SHAPE, nc.SmoothedGradient(4)).vectors(range(300)).mean(1)
     assert_mean(energies - one.square().sum(-1)[:, 0], 0.0)
-
-
-def test_a_last_layer_that_is_half_zero_leaves_half_of_the_pixels_without_energy():
-    """With eight readouts the energies of these pixels would be those of the others."""
-
-    def factory():
-        network = nn.Sequential(nn.Flatten(), nn.Linear(64, 1))
-        half_zero(network[1].weight)
-        return network
-
-    nads = compute(factory, 64, symmetries=())
-    pixels = torch.eye(64).view(64, 1, 8, 8)
-    assert nads.provenance["readouts"] == 1
-    assert nads.energy(pixels[::2]).abs().max() < 1e-12 * nads.energy(pixels[1::2]).min()

@@ -5,21 +5,16 @@ from dataclasses import replace
 import cloudpickle
 import pytest
 import torch
-from examples import convnet, perceptron, prepared, reads
+from examples import convnet, perceptron, prepared, reads, small_network
 from test_estimators import ESTIMATORS
 from torch import nn
 from torch.testing import assert_close
 
 import nads_core as nc
 from nads_core.networks.network import Network
-from nads_core.networks.stack import Stack, Stacking, _state
+from nads_core.networks.stack import Stack, Stacking
 
 SMOOTHED = nc.SmoothedGradient(4)
-
-
-def normed():
-    body = nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()
-    return nn.Sequential(*body, nn.Linear(27, 2))
 
 
 def orthogonal():
@@ -30,32 +25,17 @@ def orthogonal():
 
 @pytest.mark.parametrize(
     ("factory", "estimator"),
-    [(orthogonal, SMOOTHED), *((normed, estimator) for estimator in ESTIMATORS)]
+    [(orthogonal, SMOOTHED), *((small_network, estimator) for estimator in ESTIMATORS)]
     + [([convnet() for _ in range(9)], SMOOTHED)],
-    ids=lambda value: getattr(value, "__name__", type(value).__name__),
 )
 def test_a_stack_equals_one_network_at_a_time(factory, estimator):
     run = prepared(factory, estimator=estimator)
     together = replace(run, stacking=Stacking.of(run.networks))
-    assert (together.stacking.steps is None) == (factory is not normed)
+    assert (together.stacking.steps is None) == (factory is not small_network)
     (stack,) = together.stacking.batches(range(9))
     assert isinstance(stack, Stack)
     assert_close(together.vectors(range(9)), run.vectors(range(9)), rtol=1e-7, atol=1e-10)
     assert_close(together.vectors(range(5, 9)), run.vectors(range(5, 9)), rtol=1e-7, atol=1e-10)
-
-
-@pytest.mark.parametrize(
-    "architecture",
-    [nc.LENET, *(pytest.param(a, marks=pytest.mark.slow) for a in (nc.VGG11, nc.RESNET18))],
-    ids=lambda architecture: architecture.name,
-)
-def test_replay_draws_the_networks_of_the_factory_bit_by_bit(architecture):
-    networks = prepared(architecture, (1, 32, 32), dtype="float32").networks
-    stacking = Stacking.of(networks)
-    drawn = stacking._replayed(stacking.steps, (0, 7))
-    for row, index in enumerate((0, 7)):
-        for name, tensor in _state(networks.build(index)).items():
-            assert torch.equal(drawn[name][row], tensor), name
 
 
 def of_some_width():

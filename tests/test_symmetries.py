@@ -7,7 +7,7 @@ import itertools
 import pytest
 import torch
 from convergence import MAPS, normal
-from examples import compute
+from examples import compute, small_network
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
@@ -95,10 +95,15 @@ def results_of(networks, seed, weights=1.0, noise=0.3, gains=1.0):
     return symmetry_tests(moment.shares(), SHAPE)
 
 
-def test_p_values_of_symmetric_networks_are_uniform():
-    p_values = torch.tensor(
-        [[test.p_value for test in results_of(64, seed).values()] for seed in range(150)]
-    )
+@pytest.mark.parametrize("spread", [0.0, 1.0])
+def test_p_values_of_symmetric_networks_are_uniform(spread):
+    """Of unequal size, too."""
+    p_values = []
+    for seed in range(150):
+        gains = (spread * normal(64, 1, 1, 1, seed=1000 + seed)).exp()
+        tests = results_of(64, seed, gains=gains)
+        p_values.append([test.p_value for test in tests.values()])
+    p_values = torch.tensor(p_values)
     plain = p_values[:, :3]  # of several maps the p-value is a bound
     # 450 tests: 0.1 +- 0.014, fewer were they dependent
     assert 0.03 < float((plain <= 0.1).double().mean()) < 0.17
@@ -106,16 +111,10 @@ def test_p_values_of_symmetric_networks_are_uniform():
     assert float((p_values[:, 3] <= 0.1).double().mean()) < 0.17
 
 
-def test_networks_of_unequal_size_do_not_contradict_a_true_symmetry():
-    rejected = []
-    for seed in range(60):
-        gains = normal(256, 1, 1, 1, seed=1000 + seed).exp()
-        tests = results_of(256, seed, gains=gains)
-        rejected.append([test.p_value <= 2 / 128 for test in tests.values()])
-    assert torch.tensor(rejected).double().mean(0).max() <= 0.07
-    one = torch.ones(64, 1, 1, 1)
-    one[5] = 1e4
-    assert not any(test.holds for test in results_of(64, 0, gains=one).values())
+def test_one_large_network_shows_no_symmetry():
+    gains = torch.ones(64, 1, 1, 1)
+    gains[5] = 1e4
+    assert not any(test.holds for test in results_of(64, 0, gains=gains).values())
 
 
 @pytest.mark.parametrize("symmetry", SYMMETRIES)
@@ -177,12 +176,6 @@ def test_what_images_of_a_shape_can_have():
 # --- factories
 
 
-def pooled():
-    return nn.Sequential(
-        nn.Conv2d(1, 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(128, 1)
-    )
-
-
 def smooth_sequences():
     """A network that prefers slow sequences, and to which two channels are the same."""
     slow = nn.AvgPool1d(9, 1, 4, count_include_pad=False)
@@ -199,11 +192,10 @@ def strided():
 @pytest.mark.parametrize(
     ("factory", "shape", "expected"),
     [
-        (pooled, (1, 10, 10), ["flip_rows", "flip_columns", "transpose"]),
+        (small_network, (1, 8, 8), ["flip_rows", "flip_columns", "transpose"]),
         (smooth_sequences, (2, 24), ["flip_columns", "channels"]),
         (strided, (1, 16, 16), ["transpose"]),
     ],
-    ids=["a small CNN", "sequences", "strided"],
 )
 def test_what_a_factory_is_found_to_have(factory, shape, expected):
     nads = compute(factory, 300, shape, num_directions=8)
@@ -216,7 +208,7 @@ def test_what_a_factory_is_found_to_have(factory, shape, expected):
 
 
 def test_few_networks_and_named_symmetries_are_not_tested():
-    assert "symmetry_tests" not in compute(strided, 15, (1, 16, 16)).provenance
+    assert "symmetry_tests" not in compute(small_network, 15).provenance
     for symmetries in ((), ("transpose",)):
-        provenance = compute(strided, 32, (1, 16, 16), symmetries=symmetries).provenance
+        provenance = compute(small_network, 32, symmetries=symmetries).provenance
         assert provenance["symmetries"] == list(symmetries) and "symmetry_tests" not in provenance
