@@ -1,7 +1,6 @@
 import copy
 import math
 from functools import partial
-from unittest.mock import Mock
 
 import pytest
 import torch
@@ -10,7 +9,7 @@ from torch import nn
 from torch.testing import assert_close
 
 import nads_core as nc
-from nads_core.networks.architectures import POOLINGS, architecture_named
+from nads_core.networks.architectures import POOLINGS
 
 PAPERS = list(nc.ARCHITECTURES.values())
 
@@ -125,11 +124,3 @@ def test_pooling_variants(architecture, pooling):
     out = variant.build(2, size, 3).eval()(x)
     assert out.shape == (2, 3)
     assert (torch.autograd.grad(out.sum(), x)[0] != 0).any()
-
-
-def test_transformers_of_torchvision_are_built_for_the_size_of_the_image(monkeypatch):
-    models, get_model = pytest.importorskip("torchvision.models"), Mock(return_value=nn.Flatten())
-    monkeypatch.setattr(models, "get_model", get_model)
-    factory = architecture_named("torchvision:vit_b_16", (3, 48, 48))
-    assert factory() is get_model.return_value and factory.__qualname__ == "vit_b_16"
-    get_model.assert_called_once_with("vit_b_16", weights=None, image_size=48)

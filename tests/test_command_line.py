@@ -135,15 +135,6 @@ def test_estimators_and_a_factory_of_ones_own(folder, monkeypatch, name, estimat
         assert file["directions"].dtype == np.int16
 
 
-def test_a_finished_run_is_extended_and_that_of_another_seed_is_named(folder, capsys):
-    assert compute("factories:small", *SMALL) == 0
-    assert compute("factories:small", *SMALL, networks=20) == 0
-    assert nc.load_nads("x.npz").provenance["num_networks"] == 20
-    assert compute("factories:small", *SMALL, "--seed", "1", networks=20) == 2
-    assert "seed was 0, now 1" in capsys.readouterr().err
-    assert nc.load_nads("x.npz").provenance["seed"] == 0
-
-
 @pytest.mark.parametrize(
     ("arguments", "shown"),
     [

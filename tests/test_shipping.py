@@ -6,6 +6,7 @@ import compress_nads
 import numpy as np
 import pytest
 import torch
+from examples import compute
 
 import nads_core as nc
 
@@ -18,13 +19,7 @@ def content(nads, folder):
 
 
 def computed(size=8, symmetries=("flip_rows", "flip_columns"), channels=1):
-    shape = (channels, size, size)
-    options = {"symmetries": symmetries, "estimator": nc.SmoothedGradient(4)}
-
-    def factory():
-        return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(channels * size**2, 1))
-
-    return nc.compute_nads(factory, shape, 80, device="cpu", progress=False, **options)
+    return compute(nc.LOGREG, 80, (channels, size, size), symmetries=symmetries, device="cpu")
 
 
 SEQUENCES = torch.eye(12).view(12, 2, 6)
