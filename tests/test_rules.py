@@ -20,7 +20,7 @@ def law_of(model):
     laws = predicted_accuracy(load_design(model)["ratios"])
 
     def change(row):
-        row["frozen"]["test_accuracy"] = float(laws[row["index"]])
+        row.get("frozen", row)["test_accuracy"] = float(laws[row["index"]])
 
     return change
 
@@ -35,6 +35,7 @@ def energy_decides(row):
         ("kernel-orders-waves", "rival-theory", kernel_like_energy),
         ("gain-where-filters-learn", "law-lenet", random_filters_see_as_much),
         ("gain-in-resnet", "law-resnet18.narrow", law_of("resnet18")),
+        ("gain-in-stage", "stage-resnet18.narrow", law_of("resnet18")),
         ("not-energy-alone", "law-lenet", energy_decides),
     ],
 )

@@ -189,6 +189,15 @@ def _():
     return evidence(holds, *random, null=half, results=[designed("resnet18")])
 
 
+@decides("gain-in-stage")
+def _():
+    """Decide whether half of the gain's effect is left with a random first stage of ResNet-18."""
+    stage = stored("stage-resnet18", "narrow")
+    value = stage.experiment().score(stage.rows).estimates["stage"]["slope"]
+    half = judged("resnet18").estimates["free"]["slope"][0] / 2
+    return evidence(value[1] > half, *value, null=half, results=[stage, designed("resnet18")])
+
+
 @decides("not-energy-alone")
 def _():
     """Decide by the registered criterion whether the gain improves on any curve of energy."""
