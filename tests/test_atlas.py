@@ -17,6 +17,7 @@ from nads_book.atlas.assembly import alignment
 from nads_book.atlas.entries import ATLAS
 from nads_book.atlas.small_networks import Tokens
 from nads_book.statistics import Measured, jackknife
+from test_architectures import network
 from torch import nn
 from torch.testing import assert_close
 
@@ -25,12 +26,6 @@ import nads_core as nc
 DECLARED = [
     (name, map) for name, entry in ATLAS.items() for map in entry.architecture.symmetries_at(32)
 ]
-
-
-def network(name, seed=0):
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        return ATLAS[name].architecture.build(1, 32, 1).double().eval().requires_grad_(False)
 
 
 # The architectures
@@ -83,7 +78,7 @@ def mapped(module, transform):
 
 @pytest.mark.parametrize(("name", "symmetry"), DECLARED)
 def test_declared_symmetries_hold_exactly(name, symmetry):
-    module = network(name)
+    module = network(ATLAS[name].architecture)
     transform = MAPS[symmetry]
     x = normal(2, 1, 32, 32, seed=1).double()
     value = module(x)

@@ -195,10 +195,17 @@ def test_names_in_files_do_not_reach_the_terminal_as_commands(tmp_path):
     assert repr(nads).isprintable() and "net" in nads.name and nads.name.isprintable()
 
 
+class Executed:
+    """An object that fails the test when somebody unpickles it."""
+
+    def __reduce__(self):
+        return pytest.fail, ("it was unpickled",)
+
+
 def test_files_that_hold_no_nads_are_rejected(tmp_path):
     os.mkfifo(tmp_path / "pipe.npz")
     torch.save(torch.ones(3), tmp_path / "weights.npz")
-    np.savez(tmp_path / "objects.npz", directions=np.array([None]))
+    np.savez(tmp_path / "objects.npz", directions=np.array([Executed()]))
     (tmp_path / "pointer.npz").write_text("version https://git-lfs.github.com/spec/v1\n")
     for name in ("weights.npz", "objects.npz", "pointer.npz"):
         with pytest.raises(ValueError, match=f"{name} holds no NADs") as raised:

@@ -137,7 +137,7 @@ CASES = [  # a network, and the size of its images
 @pytest.mark.parametrize(
     ("network", "size", "shared"),
     [(*case, ()) for case in CASES]
-    + [(*CASES[2], shared) for shared in (("0.weight", "0.bias"), ("images", "0.bias"))],
+    + [(*CASES[2], shared) for shared in (("0.weight", "0.bias"), ("images", "0.weight"))],
 )
 def test_convolutions_and_slopes_of_their_outputs_are_those_of_torch(network, size, shared):
     """To 1e-5 of the largest number. `jacrev` vectorises over outputs inside the vectorised
