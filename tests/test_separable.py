@@ -1,5 +1,6 @@
 import torch
 from convergence import assert_mean, normal
+from examples import in_float64
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.testing import assert_close
@@ -42,6 +43,8 @@ def test_one_seed_gives_one_noise_for_every_direction():
         tensor.fill_(7)
     assert torch.equal(nc.separable_dataset(unit(2), 10, seed=3)[0], before)
     assert not torch.equal(nc.separable_dataset(unit(2), 10, seed=4)[0], before)
+    direction = unit(2)
+    assert in_float64(lambda: nc.separable_dataset(direction, 10)[0]).dtype == torch.float32
 
 
 def test_pairs_differ_along_the_direction_alone():

@@ -1,6 +1,10 @@
-"""Results do not depend on who evaluates the networks: processes, threads, or a cluster."""
+"""Results do not depend on who evaluates the networks: processes, threads, or a cluster of which a
+worker dies.
+"""
 
+import os
 import random
+import signal
 import threading
 import time
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -35,8 +39,9 @@ def alone():
     return compute(Drawing, COUNT, workers=1)
 
 
-def test_processes_give_what_one_process_gives(alone):
-    assert same(compute(Drawing, COUNT, workers=2), alone)
+@pytest.mark.parametrize("count", [2, pytest.param(3, marks=pytest.mark.slow)])
+def test_processes_give_what_one_process_gives(alone, count):
+    assert same(compute(Drawing, COUNT, workers=count), alone)
 
 
 class Skipping(nn.Sequential):
@@ -81,14 +86,23 @@ def test_processes_have_the_callers_default_type():
 
 
 @pytest.mark.slow
-def test_a_cluster_gives_what_one_process_gives(alone):
+def test_a_cluster_replaces_a_worker_that_dies(alone, tmp_path):
     distributed = pytest.importorskip("distributed", reason="needs distributed")
+    marker, own = tmp_path / "died", os.getpid()
+
+    def mortal():
+        if os.getpid() != own and not marker.exists():
+            marker.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return Drawing()
+
     options = {"n_workers": 2, "threads_per_worker": 2, "dashboard_address": None}
     with (
         distributed.LocalCluster(**options, silence_logs=50) as cluster,
         distributed.Client(cluster) as client,
     ):
-        assert same(compute(Drawing, COUNT, workers=client.get_executor()), alone)
+        assert same(compute(mortal, COUNT, workers=client.get_executor()), alone)
+    assert marker.exists()
 
 
 @pytest.mark.parametrize("before", [True, False])

@@ -52,12 +52,13 @@ def _noise_and_labels(
 ) -> tuple[Tensor, Tensor]:
     """Return standard normal noise (N, D) before its projection, D = C H W, and labels (N,)."""
     generator = torch.Generator().manual_seed(seed_sequence(seed))
+    noise = torch.empty(num_samples // (1 + paired), math.prod(image_shape), dtype=torch.float32)
     if paired:
-        noise = torch.randn((num_samples // 2, math.prod(image_shape)), generator=generator)
-        noise, labels = noise.repeat(2, 1), torch.arange(2).repeat_interleave(num_samples // 2)
+        noise = noise.normal_(generator=generator).repeat(2, 1)
+        labels = torch.arange(2).repeat_interleave(num_samples // 2)
     else:
         labels = torch.randint(2, (num_samples,), generator=generator)
-        noise = torch.randn((num_samples, math.prod(image_shape)), generator=generator)
+        noise.normal_(generator=generator)
     return noise, labels
 
 
@@ -136,7 +137,7 @@ class SeparableDatasets(Sequence[tuple[Tensor, Tensor]]):
         if not -len(self) <= index < len(self):
             raise IndexError(f"there are {len(self)} datasets, got index {index}")
         noise, labels = self._drawn()
-        noise, signs = self.noise_std * noise, 2.0 * labels - 1.0  # (N, D), (N,)
+        noise, signs = self.noise_std * noise, 2 * labels.float() - 1  # (N, D), (N,)
         direction = self.directions[index].flatten()[None]  # (1, D)
         # x = epsilon y v + (w - (v.w) v) is w plus a multiple of v
         along = self.margin * signs - direction @ noise.T  # (1, N), the multiples
