@@ -123,9 +123,9 @@ def test_downloads_can_be_forbidden(tmp_path, monkeypatch):
     monkeypatch.setattr("nads_book.photos.on_disk.download_published", download)
     monkeypatch.setenv("NADS_DATA", str(tmp_path))
     monkeypatch.setenv("NADS_DOWNLOAD", "0")
-    assert nb.load_images(num_images=10).generated and not tried
+    assert nb.load_images(num_images=10).source == images.GENERATED and not tried
     monkeypatch.setenv("NADS_DOWNLOAD", "1")
-    assert nb.load_images(num_images=10).generated and tried == [tmp_path]
+    assert nb.load_images(num_images=10).source == images.GENERATED and tried == [tmp_path]
     with pytest.raises(nb.DatasetNotFoundError, match="no network"):
         nb.load_images(root=tmp_path, num_images=10)
     (tmp_path / "Train").mkdir()  # a folder with content of its own gets no other photos
@@ -346,10 +346,10 @@ def test_a_named_folder_is_never_replaced_by_other_images(folder, monkeypatch, c
     )
     with pytest.raises(nb.DatasetNotFoundError, match=shown):
         for part in (True, False):
-            assert not nb.load_images(train=part, root=root, download=False).generated
+            assert nb.load_images(train=part, root=root, download=False).source != images.GENERATED
     monkeypatch.setenv("NADS_DATA", str(root))
     if change == "nothing in it":  # an empty folder may be filled by downloads
-        assert nb.load_images(num_images=5, download=False).generated
+        assert nb.load_images(num_images=5, download=False).source == images.GENERATED
 
 
 @pytest.mark.parametrize("kind", ["too large", "truncated", "a pipe"])

@@ -10,6 +10,7 @@ import nads_book as nb
 import numpy as np
 import pytest
 from nads_book.photos import on_disk as photos
+from nads_book.photos.loading import GENERATED
 from PIL import Image
 
 DEBIAN = Path("/usr/share/datasets/fashion-mnist")
@@ -133,7 +134,7 @@ def test_data_sets_that_are_not_there(without_debian, caplog):
             nb.load_images(name)
     assert not caplog.records
     for train in (True, False):
-        assert nb.load_images(train=train, num_images=10).generated
+        assert nb.load_images(train=train, num_images=10).source == GENERATED
     assert len(caplog.records) == 1 and "CIFAR-10" in caplog.text and "NADS_DATA" in caplog.text
 
 

@@ -6,7 +6,6 @@ from torch import Tensor
 
 CIFAR10_MEAN = (0.4914, 0.4822, 0.4465)
 CIFAR10_STD = (0.247, 0.243, 0.261)
-GENERATED = "generated images, not photos"
 
 
 @dataclass(frozen=True)
@@ -27,11 +26,6 @@ class ImageSet:
 
     def __len__(self) -> int:
         return len(self.images)
-
-    @property
-    def generated(self) -> bool:
-        """Whether the images are generated, so that results on them do not apply to photos."""
-        return self.source == GENERATED
 
 
 def normalize(

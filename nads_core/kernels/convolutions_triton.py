@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from nads_core.kernels.direction import Convolution
 
-# Not tuned on a device yet: see tools/on_a_gpu.py.
+# Not tuned on a device
 TUNING = {"PIXELS": 256, "num_warps": 4, "num_stages": 2}
 
 
@@ -105,7 +105,7 @@ def _convolve(
 
 
 def convolve(
-    source: Tensor, weight: Tensor, other: Tensor | None, convolution: Convolution, **tuning: int
+    source: Tensor, weight: Tensor, other: Tensor | None, convolution: Convolution
 ) -> Tensor:
     """Return relu(A x + bias), (B, N, C, H, W) -> (B, N, O, H', W'); of the adjoint A^T (gradient
     where output > 0), (B, R N, O, H', W') -> (B, R N, C, H, W).
@@ -115,7 +115,6 @@ def convolve(
         weight: weights of the networks, (B, O, C, h, w).
         other: bias (B, O) or None; or output (B, N, O, H', W') or None.
         convolution: stride, padding and direction.
-        tuning: changes of `TUNING`.
     """
     stride, padding, relu, size = convolution
     adjoint = size is not None
@@ -130,12 +129,11 @@ def convolve(
     out = torch.empty(networks, samples, channels, *size, dtype=source.dtype, device=source.device)
     if not out.numel():
         return out
-    options = TUNING | tuning
     tile = triton.next_power_of_2(channels)
     taps = weight.permute(0, 1, 3, 4, 2) if adjoint else weight.permute(0, 2, 3, 4, 1)
     taps = F.pad(taps, (0, tile - channels)).contiguous()
     given = out if other is None else other.contiguous()  # an absent one is never read
-    grid = (triton.cdiv(samples * out.shape[-2:].numel(), options["PIXELS"]), networks)
+    grid = (triton.cdiv(samples * out.shape[-2:].numel(), TUNING["PIXELS"]), networks)
     _convolve[grid](
         out,
         source.contiguous(),
@@ -154,6 +152,6 @@ def convolve(
         SUMS=tl.float64 if source.dtype == torch.float64 else tl.float32,
         CHANNEL_TILE=tile,
         enable_fp_fusion=True,
-        **options,
+        **TUNING,
     )
     return out

@@ -114,9 +114,8 @@ class Networks:
             raise
         finally:
             torch.set_default_dtype(default)
-        if not isinstance(network, nn.Module):
-            raise TypeError(f"the factory must return a torch.nn.Module, got {type(network)}")
-        return getattr(network, "_orig_mod", network)  # torch.compile would compile each anew
+        # torch.compile would compile each anew
+        return getattr(require_network(network), "_orig_mod", network)
 
     def draw(self, index: int) -> nn.Module:
         """Return network ``index`` ready to be evaluated."""

@@ -74,10 +74,3 @@ def _certainty(shares: Tensor) -> Tensor:
     levels, basis = torch.linalg.eigh((overlap + overlap.T) / 2)
     known = ((basis * levels.clamp(min=0).sqrt()) @ basis.T).diagonal().clamp(0, 1)
     return (known + (1 - known) * known.square() / 2).cpu()
-
-
-def overlap(first: Tensor, second: Tensor) -> float:
-    """Return the mean squared cosine of the principal angles between all rows of `second` and as
-    many of `first`.
-    """
-    return float((first[: len(second)].double() @ second.double().T).square().sum() / len(second))

@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from PIL import Image
-
 from nads_book.explorer.bundle import FOLDER, element
 from nads_book.figures.publishing import publishing
 
@@ -32,6 +30,8 @@ CHOICES: dict[str, tuple[Any, ...]] = {
 
 def _cat() -> str:
     """Return a drawing of a cat, 16 x 16 grey values, as base64."""
+    from PIL import Image
+
     with Image.open(FOLDER / "drawings" / "cat.png") as drawing:
         small = drawing.convert("L").resize((16, 16), Image.Resampling.BOX)
     return base64.b64encode(small.tobytes()).decode()

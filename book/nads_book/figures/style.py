@@ -19,7 +19,7 @@ from nads_book.figures.settings import LOOK, drawn_with
 from nads_book.figures.variants import Variants
 
 WIDTH = LOOK["figure.figsize"][0]
-TURNED = {"width_ratios": "height_ratios", "height_ratios": "width_ratios", "row": "col"}
+TURNED = {"width_ratios": "height_ratios"}
 LONGEST = 6
 DIVERGING, SEQUENTIAL = "RdBu_r", "magma"
 
@@ -97,7 +97,7 @@ def subplots(
     turned = narrow and rows < 3 and 1 < columns <= LONGEST
     if turned:
         rows, columns, height = columns, rows, 0.85 * columns * height / rows
-        options = {TURNED.get(k, k): TURNED.get(str(v), v) for k, v in options.items()}
+        options = {TURNED.get(k, k): v for k, v in options.items()}
     elif narrow and columns > 1:
         height *= 0.3 + width / WIDTH
     figure, axes = plt.subplots(
@@ -140,15 +140,12 @@ def panel_row(
     return figure, axes
 
 
-def legend(
-    figure: Figure, axes: Axes | Iterable[Axes], loc: Any = "outside upper center", **options: Any
-) -> None:
+def legend(figure: Figure, axes: Axes | Iterable[Axes], **options: Any) -> None:
     """Draw one legend for several axes, in which every label occurs once.
 
     Args:
         figure: figure that gets the legend.
         axes: one of its axes, or several.
-        loc: place of the legend.
         **options: options of `matplotlib.figure.Figure.legend`.
     """
     handles: dict[str, Any] = {}
@@ -158,7 +155,7 @@ def legend(
         }
     if is_narrow():
         options["ncols"] = 1
-    figure.legend(list(handles.values()), list(handles), loc=loc, **options)
+    figure.legend(list(handles.values()), list(handles), loc="outside upper center", **options)
 
 
 def show_signed(axis: Axes, image: Tensor | np.ndarray, limit: float | None = None) -> None:

@@ -237,13 +237,11 @@ def first_change(second_moment: Tensor, hidden: int) -> Tensor:
 
 
 @decides("first-step-closed-form")
-def first_step_closed_form(count: int = 20_000) -> Evidence:
-    """Decide whether simulations with and without labels agree with the closed form.
-
-    Args:
-        count: number of networks f(x) = a W x, each of which takes one exact gradient step.
+def _():
+    """Decide whether simulations with and without labels agree with the closed form: networks f(x) =
+    a W x, each of which takes one exact gradient step.
     """
-    size, hidden, rate = 12, 6, 1e-3
+    count, size, hidden, rate = 20_000, 12, 6, 1e-3
     draw: Facts = {"generator": torch.Generator().manual_seed(0), "dtype": torch.float64}
     factor = torch.randn(size, size, **draw)
     second_moment, signal = factor @ factor.T / size, torch.randn(size, **draw)

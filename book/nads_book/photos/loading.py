@@ -13,10 +13,11 @@ from tqdm import tqdm
 
 from nads_book.photos import on_disk
 from nads_book.photos.on_disk import DatasetNotFoundError
-from nads_core.data.images import GENERATED, ImageSet
+from nads_core.data.images import ImageSet
 from nads_core.runtime.arguments import require_choice, require_integers
 
 DATASETS = ("auto", *on_disk.PUBLISHED, "generated")
+GENERATED = "generated images, not photos"  # `ImageSet.source`
 
 
 def load_images(
