@@ -1,8 +1,8 @@
 """Agreement of two orders: monotone fits, rank correlations, areas under curves, and their
 intervals.
 
-scipy's Spearman correlation and Mann-Whitney statistic take no weights, which samples of a map
-need: those are here.
+scipy's Spearman correlation takes no weights, by which pairs are drawn again: `rank_correlations`
+does.
 """
 
 import functools
@@ -313,13 +313,13 @@ def regression(
 ) -> dict[str, Estimate]:
     """Regress a response on standardised predictors, by least squares.
 
-    The intervals come from drawing whole clusters again, 500 times, since networks with shortcuts
-    at one NAD share its direction.
+    The intervals come from drawing whole clusters again, 500 times, since networks on one
+    direction share it.
 
     Args:
         response: (n,).
         predictors: name -> (n,).
-        clusters: (n,), carrier of each.
+        clusters: (n,), label of each, such as the index of its direction.
 
     Returns:
         By name, the change of the response for one standard deviation of the predictor, the others

@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     """
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     return run_command(
-        "nads_core", COMMANDS, arguments, "Compute and compare neural anisotropy directions (NADs)."
+        "nads_core", COMMANDS, arguments, "Compute neural anisotropy directions (NADs)."
     )
 
 
@@ -59,7 +59,7 @@ def run_command(
             name, help=summary, description=f"{summary[:1].upper()}{summary[1:]}."
         )
         if arguments[:1] == [name]:
-            module = importlib.import_module(f"{package}.cli.{name.replace('-', '_')}")
+            module = importlib.import_module(f"{package}.cli.{name}")
             options.argument_default = argparse.SUPPRESS
             module.add_arguments(options)
     given = vars(parser.parse_args(arguments))

@@ -1,7 +1,6 @@
 """The atlas: what one change in an architecture does to its second moment of gradients.
 
-Which architectures there are is `networks.atlas`'s; here they are computed, measured, and held
-against predictions.
+The architectures are in `entries`; they are computed, measured, and compared with predictions.
 """
 
 from nads_book.atlas.entries import ATLAS, Entry

@@ -230,8 +230,8 @@ def page(text: str, claims: Mapping[str, Claim], root: Path = ROOT) -> str:
     """Return the page *Claims*: its text, with counts, a search and a card per claim in place of
     ``<!-- claims -->``.
 
-    What the paper states comes first; then the claims of the book, by chapter; then what was
-    predicted, and what was retired.
+    The claims of the book come first, by chapter; then what the paper states, what was predicted,
+    and what was retired.
     """
     names = titles(root)
     order = list(names)

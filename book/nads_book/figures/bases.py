@@ -26,7 +26,7 @@ def plot_directions(
     """Draw NADs (left) and, of images, their energy in the Fourier domain (right), one architecture
     a row (Fig. 5).
 
-    `export.draw_direction` draws the directions; the energy of colour images is that of all
+    `nads_core.directions.plot.draw_direction` draws the directions; the energy of colour images is that of all
     channels.
 
     Args:

@@ -1,7 +1,7 @@
 """How estimators order directions that none of them chose: energies of the waves of Fig. 1 and of
 our NADs, for LeNet.
 
-The chapter on NADs and generalisation correlates them with stored accuracies of trained LeNets.
+The chapter on the computation of NADs compares those of waves at a point and smoothed.
 """
 
 import nads_core as nc

@@ -10,9 +10,7 @@ from nads_core.networks.architectures import ARCHITECTURES, Architecture
 from nads_core.runtime.arguments import Facts
 from nads_core.training import CIFAR10_RECIPE, SEPARABLE_RECIPE
 
-PRESETS = ("smoke", "demo", "paper")
-
-
+PRESETS = ("smoke", "demo", "paper")  # of the chapters
 MODELS = ARCHITECTURES | {"cnn": ATLAS["cnn"].architecture}
 ON_CPUS = (
     "laptop",
@@ -100,5 +98,5 @@ def _table(name: str) -> Facts:
     return (_table(like) if like else {}) | table
 
 
-# Sizes of the jobs that run for long, which chapters only show.
+# Of the jobs, by preset: the three of the chapters, and those that run for long.
 SIZES = {name: _size(_table(name)) for name in _TABLES}

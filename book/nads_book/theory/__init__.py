@@ -1,5 +1,5 @@
-"""Formulas that only chapters use: Lemmas 1 and 2, regression behind pooling, and deep linear
-models.
+"""The paper's formulas and ours, with numerical checks: pooling and Theorem 1, deep linear models,
+Lemma 2, regression behind pooling, and the first-step law.
 """
 
 import lazy_loader
