@@ -16,12 +16,12 @@ from .experiments.formatting import readable
 from .network_report import report_on
 from .network_report.classes import class_energy
 from .pages import conclude
-from .pages.parameters import check_parameters, choose_network, choose_preset
+from .pages.parameters import check_parameters, choose_preset
 from .photos import DatasetNotFoundError, load_folder, load_images
 from .published import waves
 from .published.waves import grid_frequencies
 from .studies import experiment, load_results, run_experiment
-from .theory import checks, deep_linear, first_step, lemma2, pooling
+from .theory import checks, deep_linear, first_step, pooling
 
 __all__ = [
     "DatasetNotFoundError",
@@ -31,7 +31,6 @@ __all__ = [
     "benchmarks",
     "check_parameters",
     "checks",
-    "choose_network",
     "choose_preset",
     "class_energy",
     "conclude",
@@ -42,7 +41,6 @@ __all__ = [
     "figures",
     "first_step",
     "grid_frequencies",
-    "lemma2",
     "load_folder",
     "load_images",
     "load_results",

@@ -13,7 +13,7 @@ from nads_core.directions.estimators import (
     PointGradient,
     SmoothedGradient,
 )
-from nads_core.directions.moments import DENSE_LIMIT, Energy
+from nads_core.directions.moments import Energy
 from nads_core.directions.nads import NADs, load_nads
 from nads_core.directions.second_moment import SecondMoment
 
@@ -22,7 +22,6 @@ __all__ = [
     "compute_nads",
     "load_nads",
     "second_moment",
-    "DENSE_LIMIT",
     "Dipole",
     "MixedDerivative",
     "PointGradient",

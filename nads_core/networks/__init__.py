@@ -13,7 +13,7 @@ from nads_core.networks.architectures import (
     VGG11,
     Architecture,
 )
-from nads_core.networks.network import Network, Networks, OutputAt
+from nads_core.networks.network import Network, Networks
 
 __all__ = [
     "ARCHITECTURES",
@@ -25,5 +25,4 @@ __all__ = [
     "Architecture",
     "Network",
     "Networks",
-    "OutputAt",
 ]

@@ -4,7 +4,6 @@ The architectures are in `entries`; they are computed, measured, and compared wi
 """
 
 from nads_book.atlas.entries import ATLAS, Entry
-from nads_book.atlas.measures import MEASURES, describe
 from nads_book.atlas.predictions import judged
 from nads_book.atlas.runs import Computed, compute_entry
 from nads_book.atlas.similarity import load_entry_nads, most_similar

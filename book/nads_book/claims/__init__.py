@@ -12,7 +12,6 @@ from nads_book.claims.decisions import DECISIONS, decides
 from nads_book.claims.history import first_in_history
 from nads_book.claims.paper import place_paper
 from nads_book.claims.register import (
-    ROOT,
     SIGNS,
     Claim,
     ClaimError,
@@ -21,5 +20,5 @@ from nads_book.claims.register import (
     problems,
     verdict,
 )
-from nads_book.claims.render import conclusion, page, place, with_badges, with_claims, write
-from nads_book.claims.statements import check_pages, sentences
+from nads_book.claims.render import conclusion, page, place, with_claims, write
+from nads_book.claims.statements import check_pages

@@ -16,7 +16,6 @@ from .study import (
     Study,
     Unit,
     factorial,
-    kept,
     rounded,
 )
 from .trainer import (
@@ -45,7 +44,6 @@ __all__ = [
     "TrainingSize",
     "Unit",
     "factorial",
-    "kept",
     "load_nads",
     "load_registered",
     "load_study",

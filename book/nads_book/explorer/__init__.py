@@ -7,6 +7,6 @@ offers, and `show`. It measures nothing; static figures are in `figures`.
 
 from nads_book.explorer.changes import Changes
 from nads_book.explorer.data import load_pictures
-from nads_book.explorer.gallery import AtlasGallery, Stack, pack_atlas
+from nads_book.explorer.gallery import AtlasGallery, Stack
 from nads_book.explorer.playground import Playground
-from nads_book.explorer.views import PARTS, Page, show, write_pages_data
+from nads_book.explorer.views import Page, show, write_pages_data

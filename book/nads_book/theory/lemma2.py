@@ -9,30 +9,7 @@ training changes it.
 from collections.abc import Callable
 
 import torch
-from torch import Tensor, nn
-
-
-def dipole_slope(network: nn.Module, image: Tensor, direction: Tensor) -> tuple[Tensor, Tensor]:
-    """Return s = v^T grad_x f(x) and the norm of its gradient with respect to the weights, as in
-    Lemma 2.
-
-    Args:
-        network: any module with (1, C, H, W) -> (1,) or (1, outputs), of which output 0 is f.
-        image: (C, H, W), the point x.
-        direction: (C, H, W), the dipole v.
-
-    Returns:
-        Slope and rate, of shape ().
-    """
-    image = image.detach().requires_grad_()
-    (gradient,) = torch.autograd.grad(network(image[None]).flatten()[0], image, create_graph=True)
-    slope = (gradient * direction).sum()
-    parameters = [p for p in network.parameters() if p.requires_grad]
-    rates = torch.autograd.grad(
-        slope, parameters, allow_unused=True
-    )  # None where the slope does not depend on one
-    rate = torch.stack([r.square().sum() for r in rates if r is not None]).sum().sqrt()
-    return slope.detach(), rate.detach()
+from torch import Tensor
 
 
 def dipole_gradient_norms(
@@ -43,8 +20,8 @@ def dipole_gradient_norms(
 
     Args:
         metric: g, elementwise on tensors.
-        slopes: (N,), see `dipole_slope`.
-        rates: (N,).
+        slopes: s of each network, (N,).
+        rates: their rates, (N,).
     """
     magnitudes = slopes.abs().requires_grad_()
     (derivative,) = torch.autograd.grad(metric(magnitudes).sum(), magnitudes)

@@ -44,7 +44,7 @@ def bounds(setting: str, ours: Slopes, printed: Slopes) -> Iterator[Row]:
 
     Args:
         setting: description of the networks.
-        ours: slopes and rates of the networks, see `lemma2.dipole_slope`.
+        ours: slopes and rates of the networks, see `lemma2`.
         printed: slopes and rates that the printed bound takes.
     """
     for name, function, alpha, beta in METRICS:
