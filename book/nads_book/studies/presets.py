@@ -20,7 +20,7 @@ ON_CPUS = (
 
 @dataclass(frozen=True)
 class Size:
-    """How large the jobs of a preset are, see `nads_book.experiments.experiment`.
+    """How large the jobs of a preset are, see `nads_book.studies.experiment`.
 
     Args:
         separable: size of a training on D(v).
