@@ -26,8 +26,8 @@ def plot_directions(
     """Draw NADs (left) and, of images, their energy in the Fourier domain (right), one architecture
     a row (Fig. 5).
 
-    `nads_core.directions.plot.draw_direction` draws the directions; the energy of colour images is that of all
-    channels.
+    `nads_core.directions.plot.draw_direction` draws the directions. The energy of colour images is
+    that of all channels.
 
     Args:
         bases: label -> NADs of inputs of any shape; or the NADs of one architecture.

@@ -238,8 +238,8 @@ def first_change(second_moment: Tensor, hidden: int) -> Tensor:
 
 @decides("first-step-closed-form")
 def _():
-    """Decide whether simulations with and without labels agree with the closed form: networks f(x) =
-    a W x, each of which takes one exact gradient step.
+    """Decide whether simulations with and without labels agree with the closed form: networks
+    f(x) = a W x, each of which takes one exact gradient step.
     """
     count, size, hidden, rate = 20_000, 12, 6, 1e-3
     draw: Facts = {"generator": torch.Generator().manual_seed(0), "dtype": torch.float64}

@@ -29,7 +29,7 @@ from nads_core.training import Dataset, TrainConfig, TrainingResult, train_new
 THIN = ("width", "growth")  # options of architectures that make them thin
 
 # A step in bfloat16 takes .68, .47 and .52 of the time in float32 for these on a CPU, but 1.4 for
-# LeNet and 1.7 for logistic regression (timed once; the history of benchmarks/results has the files).
+# LeNet and 1.7 for logistic regression (timed once: training_step-*.json in the history).
 DEEP = ("vgg11", "resnet18", "densenet121")
 
 
