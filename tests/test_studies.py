@@ -131,6 +131,12 @@ def test_a_study_waits_for_the_results_that_it_needs(monkeypatch, tmp_path, caps
     )
 
 
+def test_networks_are_tested_on_other_data_than_they_are_trained_on():
+    job = experiment("fig1-logreg", "smoke")
+    (_, train), (_, test) = (job.data(job.units()[0], part, Context()) for part in (True, False))
+    assert not torch.equal(train[: len(test)], test)
+
+
 def test_the_trainer_is_that_of_the_library():
     """SGD with momentum, decay and clipping: the same weights as those of `train_network`, but for
     rounding.
