@@ -7,6 +7,7 @@ import http.server
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -323,6 +324,7 @@ def edit_stored(monkeypatch):
     are in no such file.
     """
     from nads_book.atlas import load_entry_nads
+    from nads_book.experiments.stored import nads_of_file
 
     texts = {}
     read = Path.read_text
@@ -332,9 +334,12 @@ def edit_stored(monkeypatch):
 
     def clear():
         for name, module in list(sys.modules.items()):
-            if name.startswith(("nads_book.pages", "nads_book.studies", "nads_book.atlas")):
+            if re.match(r"nads_book\.(pages|studies|atlas|experiments)", name):
                 for value in vars(module).values():
-                    if hasattr(value, "cache_clear") and value is not load_entry_nads:
+                    if hasattr(value, "cache_clear") and value not in (
+                        load_entry_nads,
+                        nads_of_file,
+                    ):
                         value.cache_clear()
 
     def edit(name, change, *parts):

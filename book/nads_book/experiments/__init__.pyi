@@ -2,7 +2,15 @@
 
 from .results import Results
 from .runner import open_results, run_study
-from .stored import load_nads, load_registered, load_study, results_path, study_path
+from .stored import (
+    load_nads,
+    load_registered,
+    load_study,
+    results_path,
+    rows_of,
+    study_path,
+    table_of,
+)
 from .study import (
     Context,
     Criteria,
@@ -52,8 +60,10 @@ __all__ = [
     "recipe_steps",
     "results_path",
     "rounded",
+    "rows_of",
     "run_study",
     "study_path",
+    "table_of",
     "train_along",
     "train_each",
     "train_on_photos",

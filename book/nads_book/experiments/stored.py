@@ -1,17 +1,22 @@
 """Where results of studies and registrations are, and the NADs that results refer to."""
 
+from __future__ import annotations
+
 import functools
 import json
 import os
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import nads_core as nc
 from nads_book.experiments.checkout import checkout_folder
 from nads_core.directions import NADs
 from nads_core.directions.files import located
 from nads_core.runtime.arguments import Facts
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 nads_of_file = functools.cache(nc.load_nads)  # read once
 
@@ -74,6 +79,27 @@ def load_study(name: str) -> Any:
         raise FileNotFoundError(
             f"{path} is missing: run this in a checkout of the book's repository"
         ) from None
+
+
+@functools.cache
+def rows_of(name: str) -> list[Facts]:
+    """Return the rows of a study's results file.
+
+    Args:
+        name: name of the study, such as ``law``.
+
+    Raises:
+        FileNotFoundError: if the checkout has no such file.
+    """
+    return load_study(f"{name}.json")["rows"]
+
+
+@functools.cache
+def table_of(name: str) -> pd.DataFrame:
+    """Return the rows of a study's results file as a table."""
+    import pandas as pd
+
+    return pd.DataFrame(rows_of(name))
 
 
 def load_registered(name: str) -> Facts:

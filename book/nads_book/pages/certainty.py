@@ -12,11 +12,10 @@ from matplotlib.figure import Figure
 
 from nads_book import figures
 from nads_book.claims import decides
-from nads_book.experiments import formatting, load_nads, load_study
+from nads_book.experiments import formatting, load_nads, load_study, table_of
 from nads_book.experiments.evidence import evidence
 from nads_book.experiments.formatting import LABELS
 from nads_book.figures.style import panel_row, shade, styled
-from nads_book.pages.scored_rows import table_of
 from nads_book.published.waves import half_of_energy
 from nads_book.studies.network_numbers import LARGEST
 from nads_core.directions import NADs

@@ -13,12 +13,11 @@ from torch import Tensor
 import nads_core as nc
 from nads_book import figures, published
 from nads_book.claims import decides
-from nads_book.experiments import Results, formatting, load_nads
+from nads_book.experiments import Results, formatting, load_nads, table_of
 from nads_book.experiments.evidence import Estimate, above, around, evidence
 from nads_book.experiments.formatting import LABELS
 from nads_book.explorer import Changes
 from nads_book.figures.style import dotted, legend, panel_row, show_badge, styled
-from nads_book.pages.scored_rows import table_of
 from nads_book.statistics import pooled_variance
 from nads_book.studies import load_results, stored
 from nads_book.studies.transforms import orthogonal_map, transform

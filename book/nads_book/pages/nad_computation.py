@@ -18,11 +18,11 @@ import nads_core as nc
 from nads_book import figures
 from nads_book.benchmarks import load_costs
 from nads_book.claims import decides
-from nads_book.experiments import load_nads, load_study
+from nads_book.experiments import load_nads, load_study, rows_of, table_of
 from nads_book.experiments.evidence import Evidence, Facts, evidence
 from nads_book.experiments.formatting import LABELS
 from nads_book.figures.style import colours, legend, panel_row, shade, styled
-from nads_book.pages.scored_rows import registered, rows_of, table_of
+from nads_book.pages.scored_rows import registered
 from nads_book.published.waves import spectrum_of
 from nads_book.studies.mixed_derivative import NETWORKS
 from nads_core.directions import NADs

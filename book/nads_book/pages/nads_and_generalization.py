@@ -15,10 +15,10 @@ from torch import Tensor
 
 from nads_book import figures, published, statistics
 from nads_book.claims import decides
-from nads_book.experiments import Results, Scored, load_nads, load_study
+from nads_book.experiments import Results, Scored, load_nads, load_study, rows_of, table_of
 from nads_book.experiments.evidence import Evidence, below, evidence, exact_share, otherwise
 from nads_book.experiments.formatting import LABELS
-from nads_book.pages.scored_rows import registered, rows_of, scored, table_of
+from nads_book.pages.scored_rows import registered, scored
 from nads_book.published import waves
 from nads_book.published.waves import LEARNED, published_accuracies
 from nads_book.statistics import accuracy_interval, area_under_curve, with_interval

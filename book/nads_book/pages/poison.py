@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from nads_book import figures
 from nads_book.claims import decides
-from nads_book.experiments import Results, Row, formatting
+from nads_book.experiments import Results, Row, formatting, table_of
 from nads_book.experiments.evidence import (
     Estimate,
     Evidence,
@@ -23,8 +23,6 @@ from nads_book.experiments.evidence import (
     fitted_slope,
 )
 from nads_book.explorer import Changes
-from nads_book.pages.flip import FASHION, elsewhere
-from nads_book.pages.scored_rows import table_of
 from nads_book.statistics import (
     pooled_variance,
     resampled_correlations,
@@ -73,7 +71,8 @@ def trained(case: str = "lenet") -> pd.DataFrame:
     loses.
     """
     if case == "fashion":
-        rows = elsewhere(*FASHION)
+        rows = table_of("replications")
+        rows = rows[(rows["data"] == "fashion-mnist") & (rows["network"] == "lenet")]
         rows = rows[(rows["map"] == "as is") | (rows["background"] == "kept")]
     else:
         rows = pd.DataFrame((injected() if case == "lenet" else narrow()).rows)

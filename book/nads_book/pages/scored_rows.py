@@ -1,30 +1,11 @@
-"""Rows of a study and what its registered rule says of them, loaded and scored once."""
+"""What the registered rule of a study says of its stored rows, scored once."""
 
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-import pandas as pd
-
-from nads_book.experiments import Row, Scored, evidence, load_study
+from nads_book.experiments import Row, Scored, evidence, rows_of
 from nads_book.studies import experiment
-
-
-@cache
-def rows_of(name: str) -> list[Row]:
-    """Return the stored rows of a study.
-
-    Raises:
-        FileNotFoundError: if there are none.
-    """
-    rows: list[Row] = load_study(f"{name}.json")["rows"]
-    return rows
-
-
-@cache
-def table_of(name: str) -> pd.DataFrame:
-    """Return the stored rows of a study as a table."""
-    return pd.DataFrame(rows_of(name))
 
 
 @cache

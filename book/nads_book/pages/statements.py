@@ -8,7 +8,7 @@ import pandas as pd
 import nads_core as nc
 from nads_book import published, statistics
 from nads_book.claims import decides
-from nads_book.experiments import load_nads
+from nads_book.experiments import load_nads, rows_of
 from nads_book.experiments.evidence import Estimate, Evidence, evidence
 from nads_book.experiments.formatting import LABELS, fixed
 from nads_book.pages.nads_and_generalization import (
@@ -18,7 +18,6 @@ from nads_book.pages.nads_and_generalization import (
     curve,
     trends,
 )
-from nads_book.pages.scored_rows import rows_of
 from nads_book.published import waves
 from nads_book.published.waves import LEARNED
 from nads_book.statistics import with_interval

@@ -19,13 +19,13 @@ from torch import Tensor
 import nads_core as nc
 from nads_book import figures
 from nads_book.claims import decides
-from nads_book.experiments import Row
+from nads_book.experiments import Row, rows_of, table_of
 from nads_book.experiments.evidence import Evidence, Facts, above, evidence
 from nads_book.experiments.formatting import fixed
 from nads_book.explorer.bundle import element
 from nads_book.explorer.data import compressed
 from nads_book.figures.publishing import publishing
-from nads_book.pages.scored_rows import registered, rows_of, scored, table_of
+from nads_book.pages.scored_rows import registered, scored
 from nads_book.studies import first_step_rates
 from nads_book.studies.exact_first_step import LAW
 from nads_core.directions import NADs

@@ -12,8 +12,9 @@ from matplotlib.figure import Figure
 
 from nads_book import figures
 from nads_book.claims import decides
+from nads_book.experiments import rows_of
 from nads_book.experiments.evidence import Evidence, Facts, above, evidence
-from nads_book.pages.scored_rows import registered, rows_of, scored
+from nads_book.pages.scored_rows import registered, scored
 from nads_book.statistics import MANY, resampled_correlations, with_interval
 from nads_book.studies import forgetting
 from nads_book.studies.forgetting import FACTORIAL, RATES, SEEDS, WAVES, Cell

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from nads_book import figures
 from nads_book.claims import decides
-from nads_book.experiments import Estimate, load_registered, load_study
+from nads_book.experiments import Estimate, load_registered, load_study, table_of
 from nads_book.experiments.checkout import checkout_folder
 from nads_book.experiments.evidence import evidence
 from nads_book.figures.style import (
@@ -28,7 +28,6 @@ from nads_book.figures.style import (
     styled,
     subplots,
 )
-from nads_book.pages.scored_rows import table_of
 from nads_book.published.waves import LEARNED
 from nads_book.statistics import (
     drawn_counts,
