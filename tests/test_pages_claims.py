@@ -6,6 +6,7 @@ from pathlib import Path
 import nads_book as nb
 import pytest
 from nads_book import claims
+from nads_book.site import verify
 
 LENETS = "notes-lenet.laptop"
 MAPS = "maps-lenet.laptop"
@@ -127,3 +128,9 @@ def test_claims_have_the_numbers_that_were_stored():
         if numbers[claim] != pytest.approx(before, rel=1e-3, abs=1e-4)
     }
     assert not moved
+
+
+def test_named_claims_alone_are_decided(capsys):
+    assert not verify.verify(["pooling-adds"]) and "claims: 1 (1 " in capsys.readouterr().out
+    with pytest.raises(claims.ClaimError, match="pooling-adds"):
+        verify.verify(["poling-adds"])

@@ -5,7 +5,8 @@ share their files.
 import sys
 from typing import Any
 
-OPTIONS = ("--Book.publishing=True",)  # of the kernel: `nads_book.site` starts it so
+# Of the kernel, as `nads_book.site` starts it; a traceback is read in files, which have no colours
+OPTIONS = ("--Book.publishing=True", "--InteractiveShell.colors=nocolor")
 NO_VARIANTS = "--Book.variants=False"  # a further option, with which figures are drawn once
 
 

@@ -1,8 +1,6 @@
 """Build the book: ``python -m nads_book.site``."""
 
-import sys
-
 from nads_book.site.build import main
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

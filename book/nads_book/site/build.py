@@ -25,7 +25,6 @@ from filelock import FileLock, Timeout
 from sphinx_external_toc.parsing import parse_toc_yaml
 
 from nads_book import claims
-from nads_book.pages import name_of
 from nads_book.site import notebooks
 from nads_book.site.execution import (
     PRESETS,
@@ -36,31 +35,13 @@ from nads_book.site.execution import (
     side_by_side,
 )
 from nads_book.site.stage import stage
-from nads_book.site.verify import by_functions
+from nads_book.site.verify import decided
 from nads_core.runtime.threads import one_thread
 
 
 def chapters(root: Path = ROOT) -> list[str]:
     """Return the notebooks that `_toc.yml` names, in order, such as ``notebooks/07_poison``."""
     return [name for name in parse_toc_yaml(root / "_toc.yml") if name.startswith("notebooks/")]
-
-
-def decided(book: list[Chapter], root: Path) -> dict[str, claims.Claim]:
-    """Return the registered claims, decided by the functions of `nads_book.pages`.
-
-    Raises:
-        BuildError: if a function fails, or a verdict differs from the registered one.
-    """
-    found, problems = by_functions() if root == ROOT else ({}, [])
-    register = claims.decide(found, claims.places([one.target for one in book]), root)
-    for key in found:
-        register[key].function = name_of(key)
-    problems += claims.problems((claim for claim in register.values() if claim.flipped), root)
-    if problems:
-        raise BuildError(
-            "these claims are not as book/claims.toml has them:\n" + "\n".join(problems)
-        )
-    return register
 
 
 def render(
@@ -86,12 +67,13 @@ def render(
         notebooks.keep_variants(page, staged / "variants")
         nbformat.write(claims.with_claims(page, register), staged / f"{one.name}.ipynb")
     claims.place(staged, register, root)
-    if (root / "book" / "paper.toml").is_file():
-        claims.place_paper(staged, register, [one.target for one in book], root)
+    claims.place_paper(staged, register, [one.target for one in book], root)
     program = Path(sys.executable).with_name("jupyter-book")
-    options = ["--path-output", str(site), "-W", "-n", "--keep-going", "-q"]
     sphinx = subprocess.run(
-        [program, "build", staged, *options], cwd=root, capture_output=True, text=True
+        [program, "build", staged, "--path-output", site, "-W", "-n", "--keep-going", "-q"],
+        cwd=root,
+        capture_output=True,
+        text=True,
     )
     if sphinx.returncode:
         text = (sphinx.stdout + sphinx.stderr).replace(f"{staged}{os.sep}", "").strip()
@@ -121,24 +103,22 @@ def build(folder: Path, preset: str, root: Path) -> Path:
     claims.check_pages(root)
     print(f"Building the book in {folder} at preset {preset!r}", flush=True)
     book = [Chapter(name, folder, preset, root) for name in chapters(root)]
-    due = []
+    due = {one: change for one in book if (change := one.changed)}
     for one in book:
-        changes = one.changed
-        more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
-        state = f"to execute ({changes[0]}{more})" if changes else "unchanged"
+        state = f"to execute ({due[one]})" if one in due else "unchanged"
         print(f"  {one.name:<36} {state}", flush=True)
-        due += [one] if changes else []
     with one_thread():  # the chapters want the cores
-        stage_pages = partial(stage, folder / "stage", root)
-        execute_together(due, side_by_side(preset), stage_pages)
-    register = decided(book, root)
+        execute_together([*due], side_by_side(preset), partial(stage, folder / "stage", root))
+    register, problems = decided(cells=claims.places([one.target for one in book]), root=root)
+    if problems:
+        raise BuildError("claims are not as book/claims.toml has them:\n" + "\n".join(problems))
     print("All chapters are executed; the pages are being rendered", flush=True)
     index = render(folder, book, register, root)
     print(f"Done after {time.perf_counter() - began:.0f} s. Open {index}", flush=True)
     return index
 
 
-def main() -> int:
+def main() -> None:
     """Build the book with the options of the command line."""
     parser = argparse.ArgumentParser(description="Execute the chapters and render the book.")
     add = parser.add_argument
@@ -148,19 +128,14 @@ def main() -> int:
     for ending in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C, which ends the chapters that run
         signal.signal(ending, signal.default_int_handler)
     folder = arguments.folder.resolve()
-    folder.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(folder / "build.lock", timeout=0):
             build(folder, arguments.preset, ROOT)
     except Timeout:
-        problem = f"another build writes to {folder}: wait for it, or name another --folder"
+        sys.exit(f"error: another build writes to {folder}: wait, or name another --folder")
     except (BuildError, claims.ClaimError) as error:
-        problem = str(error)
+        sys.exit(f"\n\nerror: {error}")
     except KeyboardInterrupt:
         kept = "Chapters that are executed are kept: the same command resumes."
         print(f"\n\nInterrupted. {kept}", file=sys.stderr)
-        return 130
-    else:
-        return 0
-    print(f"\n\nerror: {problem}", file=sys.stderr)
-    return 1
+        sys.exit(130)

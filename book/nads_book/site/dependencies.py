@@ -10,67 +10,61 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
-import importlib.util
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 TRACED = Path(__file__).parent / "traced"
 DEBIAN = Path("/usr/share/datasets/fashion-mnist")
 DATA_VARIABLES = ("NADS_DATA", "NADS_REFERENCE", "NADS_DOWNLOAD", "NADS_RESULTS")
-# Parts of relative paths that no result depends on
-NEVER = re.compile(r"(^|/)(_build|site-packages|__pycache__|\.(?!\.?/)|[^/]*\.egg-info)")
+# Parts of relative paths that no result depends on; a path outside of the checkout begins with ..
+NEVER = re.compile(r"(^|/)(_build|site-packages|__pycache__|\.|[^/]*\.egg-info)")
+OUTSIDE = "preset, photos or variables"
+CACHED = re.compile(r"__pycache__/(\w+)\..*")  # a compiled module
 
 
-def traced(record: Path, root: Path) -> dict[str, str]:
-    """Return the environment variables with which a Python process records what it reads below a
-    folder.
-    """
+def traced(record: Path) -> dict[str, str]:
+    """Return the environment variables with which a Python process records what it reads."""
     paths = [str(TRACED), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {
-        "NADS_TRACE": str(record),
-        "NADS_TRACED": str(root),
-        "PYTHONPATH": os.pathsep.join(paths),
-    }
+    return {"NADS_TRACE": str(record), "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def read(record: Path, root: Path) -> set[str]:
-    """Return the paths that were read, relative to the root, of a compiled module its source's."""
-    names = set()
-    for name in record.read_text("utf8").splitlines():
-        if name.endswith(".pyc"):
-            name = importlib.util.source_from_cache(name)
-        relative = os.path.relpath(name, root)
-        if not NEVER.search(relative):
-            names.add(relative)
-    return names
-
-
-def digest(path: Path, began: float = math.inf) -> str:
-    """Return a hash of what was read, as it is now; "missing" where there is no such file or
-    folder, and "changed", which no later hash equals, for a change since ``began``, in seconds.
+    """Return the paths below the root that were read, relative to it, of a compiled module its
+    source's.
     """
-    try:
-        state = path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return "missing"
-    return "changed" if state.st_mtime > began else _digest(path, state.st_mtime_ns, state.st_size)
+    paths = CACHED.sub(r"\1.py", record.read_text("utf8", "surrogateescape")).splitlines()
+    names = {os.path.relpath(path, root) for path in paths}
+    return {name for name in names if not NEVER.search(name)}
 
 
-def changed(before: Mapping[str, str], root: Path) -> list[str]:
-    """Return the paths whose hash is another one now."""
-    return [name for name, value in before.items() if digest(root / name) != value]
+def state(names: Iterable[str], preset: str, root: Path, began: float = math.inf) -> dict[str, Any]:
+    """Return what a chapter depends on, as it is now: paths with their hashes; and outside of the
+    checkout the preset, variables and which photos there are.
 
-
-def surroundings(preset: str) -> list[object]:
-    """Return what a chapter depends on outside of the checkout: preset, variables and which photos
-    there are.
+    Args:
+        names: paths, relative to the root.
+        preset: size of the experiments.
+        root: root of the repository.
+        began: seconds since the epoch; what has changed since then has a hash that none equals.
     """
     photos = Path(os.environ.get("NADS_DATA") or Path.home() / ".cache" / "nads_core")
-    names = sorted(path.name for path in photos.glob("[!.]*"))
-    return [preset, *map(os.environ.get, DATA_VARIABLES), names, DEBIAN.is_dir()]
+    there = sorted(path.name for path in photos.glob("[!.]*"))
+    outside = [preset, *map(os.environ.get, DATA_VARIABLES), there, DEBIAN.is_dir()]
+    return {name: digest(root / name, began) for name in names} | {OUTSIDE: outside}
+
+
+def digest(path: Path, began: float) -> str:
+    """Return a hash of what was read, as it is now; "missing" where there is no such file or
+    folder, and "changed", which no later hash equals, for a change since ``began``.
+    """
+    if not path.exists():
+        return "missing"
+    now = path.stat()
+    return "changed" if now.st_mtime > began else _digest(path, now.st_mtime_ns, now.st_size)
 
 
 @functools.cache
@@ -82,8 +76,8 @@ def _digest(path: Path, modified: int, size: int) -> str:
     elif path.suffix == ".py":  # what a module says to Python, without docstrings
         tree = ast.parse(path.read_bytes())
         for node in ast.walk(tree):
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                node.body = node.body[ast.get_docstring(node, clean=False) is not None :]
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+                node.value.value = None
         content = ast.dump(tree).encode()
     else:
         content = path.read_bytes()

@@ -4,14 +4,11 @@ and only those that are due.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import re
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import nbformat
 import torch
@@ -39,11 +36,10 @@ def check(notebook: nbformat.NotebookNode, timeout: float) -> None:
     all were well.
     """
     for cell in notebook.cells:
-        duration = cell.metadata.get("papermill", {}).get("duration") or 0.0
+        duration = cell.metadata.papermill.duration or 0.0
         if duration > 0.95 * timeout:
             raise BuildError(
-                f"In [{cell.execution_count}]:\n\n{cell.source}\n\nThis cell took {duration:.0f} "
-                f"s; a cell may take at most {timeout:.0f} s."
+                f"{cell.source}\n\nThis cell took {duration:.0f} s of at most {timeout:.0f} s."
             )
 
 
@@ -61,31 +57,22 @@ class Chapter:
         folder: folder of the build; the executed notebook is kept below it.
         preset: size of the experiments.
         root: root of the repository.
-
-    Raises:
-        BuildError: if there is no such notebook.
     """
 
     def __init__(self, name: str, folder: Path, preset: str, root: Path = ROOT):
         self.name, self.preset, self.root = name, preset, root
         self.source = root / f"{name}.ipynb"
         self.target = folder / "executed" / preset / self.source.name
-        if not self.source.is_file():
-            raise BuildError(f"{self.source} of _toc.yml does not exist: run `make sync`")
         self.options = list(OPTIONS)  # of the kernel
-        self.record: dict[str, Any] = {}  # metadata of the executed notebook
-        with contextlib.suppress(FileNotFoundError):
-            self.record = json.loads(self.target.read_text("utf8"))["metadata"]
 
     @property
-    def changed(self) -> list[str]:
+    def changed(self) -> str:
         """Why it is due to be executed; empty if it is not."""
-        if "dependencies" not in self.record:
-            return ["never executed"]
-        if self.record["surroundings"] != dependencies.surroundings(self.preset):
-            return ["other photos or environment variables"]
-        found = dependencies.changed(self.record["dependencies"], self.root)
-        return [f"changed: {name}" for name in found]
+        if not self.target.exists():
+            return "never executed"
+        before = json.loads(self.target.read_text("utf8"))["metadata"]["dependencies"]
+        now = dependencies.state(before, self.preset, self.root)
+        return next((f"changed: {name}" for name in before if before[name] != now[name]), "")
 
     def execute(self, cores: int) -> float:
         """Execute it on some of the cores, check and keep what came out; return the seconds.
@@ -107,7 +94,7 @@ class Chapter:
         # On a busy machine, threads that spin while they wait cost a factor of ten.
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
-        os.environ |= dependencies.traced(read, self.root)
+        os.environ |= dependencies.traced(read)
         if cores < num_cores():
             os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "LOKY_MAX_CPU_COUNT"), str(cores))
         began = time.time()
@@ -124,17 +111,13 @@ class Chapter:
             )
             check(notebook, PRESETS[self.preset])
         except Exception as error:  # of a cell, of its kernel, or of papermill
-            text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))  # less the colours of a terminal
             where = f"{self.name}.ipynb failed at preset {self.preset!r}"
-            raise BuildError(f"{where}, {text}\n\nIts outputs so far: {partial}") from None
+            raise BuildError(f"{where}, {error}\n\nIts outputs so far: {partial}") from None
         names = dependencies.read(read, self.root)
-        names |= {str(self.source.relative_to(self.root)), "requirements.txt"}
+        names |= {f"{self.name}.ipynb", "requirements.txt"}
         notebook.metadata |= {
             "machine": machine(),
-            "surroundings": dependencies.surroundings(self.preset),
-            "dependencies": {
-                name: dependencies.digest(self.root / name, began) for name in sorted(names)
-            },
+            "dependencies": dependencies.state(sorted(names), self.preset, self.root, began),
         }
         nbformat.write(notebook, partial)
         partial.replace(self.target)
@@ -150,8 +133,8 @@ def side_by_side(preset: str) -> int:
     """
     if torch.cuda.is_available() or preset == "paper":
         return 1
-    free = available_memory("cpu")
-    return num_cores() if free is None else max(1, min(num_cores(), free // MEMORY))
+    free = available_memory("cpu") or num_cores() * MEMORY  # None where it is not known
+    return max(1, min(num_cores(), free // MEMORY))
 
 
 def execute_together(
@@ -167,7 +150,7 @@ def execute_together(
         jobs: how many at once.
         meanwhile: what this process does beside them, before it reports.
     """
-    jobs = max(1, min(jobs, len(chapters)))
+    jobs = min(jobs, len(chapters)) or 1
     executor = ProcessPoolExecutor(jobs)
     try:
         cores = max(1, num_cores() // jobs)

@@ -2,29 +2,28 @@
 
 In each live cell of a chapter that a reader sees, the last assignment that calls the library
 becomes one of `...` to `answer`, with a hint: its right side without the arguments of the call. The
-cell ends there; a folded cell below it says in words what is wrong with the answer, and gives the
-variable its value, that of the chapter if it has to. The check uses an answer once, so that it
-never judges an old one after a cell that stopped with an error.
+cell ends there; a folded cell below it says what is wrong with the answer, as `torch.testing` says
+it, and gives the variable its value, that of the chapter if it has to. The check uses an answer
+once, so that it never judges an old one after a cell that stopped with an error.
 """
 
 from __future__ import annotations
 
 import ast
-import dataclasses
 import re
 from collections.abc import Callable, Iterator, Mapping
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import nbformat
-import numpy as np
 import torch
 from nbformat.v4 import new_code_cell, new_markdown_cell
+from torch.testing import assert_close
 
 from nads_core import NADs
 
 HIDDEN = {"remove-cell", "remove-input", "hide-input", "hide-cell", "parameters"}
-CALL = re.compile(r"\b(?:nc|nb\.pooling)(?:\.(?!load_)\w+)+(?=\()")
+FOLDED = {"cellView": "form", "jupyter": {"source_hidden": True}}
+LIBRARY = re.compile(r"(nc|nb\.pooling)(\.(?!load_)\w+)+")
 NOTE = (
     "*A notebook with gaps: run the cells in order, and replace each `...` by what its comment "
     "says, with an argument for each … (`help(nc.flip)` names those of a function). Run this cell, "
@@ -36,9 +35,8 @@ CHECK = """#@title Check {{ display-mode: "form" }}
 from nads_book.site.gaps import checked
 
 {target} = checked(globals().pop("answer", ...), lambda: {answer}, "{function}")"""
-ROUNDING = 1e-4  # relative difference of numbers that counts as none
-REPEATED = 0.02  # the same of repeated trainings
-ARRAYS = torch.Tensor | np.ndarray
+ROUNDING = 1e-4  # difference of numbers that counts as none, relative and absolute
+REPEATED = 0.01  # the same of repeated trainings: two points where an accuracy is near 1
 SETTINGS = "num_networks", "seed", "estimator"  # of NADs; they say more than directions
 
 
@@ -65,17 +63,17 @@ def with_gap(source: str) -> Gap | None:
     """
     found = None
     for node in ast.parse(source).body:
-        if isinstance(node, ast.Assign) and (names := CALL.findall(ast.unparse(node.value))):
-            found = node, names[-1]
+        if isinstance(node, ast.Assign):
+            for call in ast.walk(node):
+                if isinstance(call, ast.Call) and LIBRARY.fullmatch(ast.unparse(call.func)):
+                    found = node, call
     if found is None:
         return None
-    node, function = found
+    node, call = found
     lines = source.splitlines()
     last = node.end_lineno or node.lineno
-    comment = lines[last - 1][node.value.end_col_offset :].strip().removeprefix("#").strip()
+    comment = lines[last - 1][node.value.end_col_offset :].strip(" #")
     target, answer = ast.unparse(node.targets[0]), ast.unparse(node.value)
-    calls = [call for call in ast.walk(node.value) if isinstance(call, ast.Call)]
-    call = [call for call in calls if ast.unparse(call.func) == function][-1]
     missing: ast.expr = ast.Name("…")
     call.args = [missing] * len(call.args)
     for option in call.keywords:
@@ -84,10 +82,9 @@ def with_gap(source: str) -> Gap | None:
             option.value = missing
     hint = f"{ast.unparse(node.value)}, for {target}"
     hint += f": {comment}" if comment else ""
-    before = "".join(f"{line}\n" for line in lines[: node.lineno - 1])
     return Gap(
-        f"{before}answer = ...  # {hint}",
-        CHECK.format(target=target, answer=answer, function=function),
+        "\n".join([*lines[: node.lineno - 1], f"answer = ...  # {hint}"]),
+        CHECK.format(target=target, answer=answer, function=ast.unparse(call.func)),
         "\n".join(lines[last:]).strip("\n"),
     )
 
@@ -96,25 +93,19 @@ def add_gaps(notebook: nbformat.NotebookNode) -> None:
     """Put gaps into the live cells of a notebook, with a check below each and a note below its
     title.
     """
-    cells = []
-    for cell in notebook.cells:
-        shown = not HIDDEN & set(cell.metadata.get("tags", []))
-        gap = with_gap(cell.source) if cell.cell_type == "code" and shown else None
-        if gap is None:
-            cells.append(cell)
-            continue
-        cells.append(new_code_cell(gap.cell))
-        folded = {"cellView": "form", "jupyter": {"source_hidden": True}}
-        cells.append(new_code_cell(gap.check, metadata=folded))
-        if gap.rest:
+    cells = [notebook.cells[0], new_markdown_cell(NOTE)]
+    for cell in notebook.cells[1:]:
+        shown = cell.cell_type == "code" and not HIDDEN & set(cell.metadata.get("tags", []))
+        if shown and (gap := with_gap(cell.source)):
+            cells += [new_code_cell(gap.cell), new_code_cell(gap.check, metadata=FOLDED)]
             cell.source = gap.rest
+        if cell.source:
             cells.append(cell)
-    cells.insert(1, new_markdown_cell(NOTE))
     notebook.cells = cells
 
 
 def checked(found: Any, answer: Callable[[], Any], function: str) -> Any:
-    """Print in words what is wrong with what fills a gap, and return what the next cells need.
+    """Print what is wrong with what fills a gap, and return what the next cells need.
 
     Args:
         found: what fills the gap; `...` if nothing does.
@@ -130,66 +121,37 @@ def checked(found: Any, answer: Callable[[], Any], function: str) -> Any:
             "error), and then this one. Until then, ours is used."
         )
         return expected
-    wrong, usable = difference(found, expected, "answer")
-    if not wrong:
+    tolerance = REPEATED if "train" in function else ROUNDING
+    usable = False
+    try:
+        for usable in (False, True):  # what has the chapter's types and shapes
+            both = (compared(value, usable) for value in (found, expected))
+            assert_close(*both, rtol=tolerance, atol=tolerance)
         print("Right.")
-    elif usable:
-        print(f"Another answer than the chapter's: {wrong}. Continue if you meant it.")
-    else:
-        print(f"Not yet: {wrong}. Until then, ours is used.")
+    except (AssertionError, TypeError) as error:
+        ours = "Another answer than the chapter's; continue if you meant it."
+        print(ours if usable else "Not yet; until then, ours is used.", error)
     return found if usable else expected
 
 
-def difference(
-    found: Any, expected: Any, name: str, tolerance: float = ROUNDING
-) -> tuple[str, bool]:
-    """Return in words a difference of two values, empty if there is none, and whether one can take
-    the place of the other: it has the same type and shape.
-    """
-    parts, wanted = parts_of(found), parts_of(expected)
-    if kind(found) != kind(expected) or parts.keys() != wanted.keys():
-        return f"{name} is {kind(found)}, expected {kind(expected)}", False
-    if isinstance(expected, ARRAYS):
-        a, b = (np.asarray(value, dtype=float) for value in (found, expected))
-        if np.abs(a - b).max(initial=0) <= tolerance * np.abs(b).max(initial=0):
-            return "", True
-        sizes = f"{a.mean():.3g} and {a.std():.3g}, expected {b.mean():.3g} and {b.std():.3g}"
-        return f"{name} has other values (mean and standard deviation {sizes})", True
-    if isinstance(expected, int | float | str) and found != expected:
-        return f"{name} is {found!r}, expected {expected!r}", True
-    tolerance = REPEATED if hasattr(expected, "seconds") else tolerance
-    all_of = [difference(parts[key], wanted[key], name + key, tolerance) for key in wanted]
-    # what cannot be used comes first
-    return min((one for one in all_of if one[0]), key=itemgetter(1), default=("", True))
-
-
-def parts_of(value: Any) -> dict[str, Any]:
-    """Return what of a value counts, by what follows its name: of a network, whose weights are
-    random, their shapes; of a training no seconds, since a second run takes others.
+def compared(value: Any, values: bool) -> Any:
+    """Return what of a value counts, as `torch.testing` can compare it, or types and shapes alone;
+    of a network, whose weights are random, their shapes; of a training no seconds, since a second
+    run takes others.
     """
     if isinstance(value, torch.nn.Module):
-        return {f".{key}": torch.zeros_like(part) for key, part in value.state_dict().items()}
+        return compared(value.state_dict(), values=False)
+    if isinstance(value, torch.Tensor):
+        return value if values else value.to("meta")
     if isinstance(value, NADs):
-        settings = {f".provenance[{key!r}]": value.provenance.get(key) for key in SETTINGS}
-        return settings | {".directions": value.directions, ".eigenvalues": value.eigenvalues}
+        settings = {key: value.provenance.get(key) for key in SETTINGS}
+        value = settings, value.directions, value.eigenvalues
+    elif fields := getattr(type(value), "__dataclass_fields__", None):
+        value = {name: getattr(value, name) for name in fields if name != "seconds"}
     if isinstance(value, Mapping):
-        return {f"[{key!r}]": part for key, part in value.items()}
+        return {key: compared(part, values) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return {f"[{place}]": part for place, part in enumerate(value)}
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        names = (field.name for field in dataclasses.fields(value) if field.name != "seconds")
-        return {f".{name}": getattr(value, name) for name in names}
-    return {}
-
-
-def kind(value: Any) -> str:
-    """Return in words what a value is."""
-    if isinstance(value, ARRAYS):
-        return f"a {type(value).__name__} of the shape {(*value.shape,)} and type {value.dtype}"
-    if isinstance(value, Mapping):
-        return f"a dict with the keys {sorted(value, key=str)}"
-    if isinstance(value, list | tuple):
-        return f"a sequence of {len(value)}"
-    if isinstance(value, type):
-        return f"the class {value.__name__} itself, not called"
-    return f"of the type {type(value).__name__}"
+        return [compared(part, values) for part in value]
+    if values and isinstance(value, int | float):
+        return value
+    return {str(value) if values else type(value).__name__: True}

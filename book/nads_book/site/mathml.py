@@ -6,18 +6,14 @@ The TeX stays in each formula, as its annotation, for the search and for program
 
 from __future__ import annotations
 
-import html
 import re
-from typing import TYPE_CHECKING
 
 from docutils import nodes
 from math_core import LatexError, LatexToMathML
+from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
-
-if TYPE_CHECKING:
-    from sphinx.application import Sphinx
-    from sphinx.writers.html5 import HTML5Translator
+from sphinx.writers.html5 import HTML5Translator
 
 CONVERTER = LatexToMathML(annotation=True, fancy_error=False)
 # What the converter accepts, but shows without line breaks, or with numbers that Sphinx does not
@@ -27,6 +23,7 @@ REJECTED = {
     r"\\(eq)?ref\b": "refer to formulas with the role {eq}",
     r"\\begin\{(equation|align|alignat|flalign|gather|multline)\}": "use aligned or gathered, and "
     "let Sphinx number it",
+    r"(?s)^(?!.*\\begin).*?\\\\": "several lines need an environment, such as aligned",
 }
 CONTINUED = re.compile(
     r'(<mtd style="text-align: left[^>]*>)<mo[^>]*>([+−±∓])'
@@ -46,7 +43,7 @@ def convert(tex: str, block: bool) -> str:
         A ``math`` element with the TeX as annotation.
 
     Raises:
-        ValueError: for a formula that cannot be converted.
+        LatexError: for a formula that cannot be converted.
 
     >>> convert("x", block=False)  # doctest: +NORMALIZE_WHITESPACE
     '<math><semantics><mi>x</mi><annotation
@@ -55,50 +52,31 @@ def convert(tex: str, block: bool) -> str:
     tex = tex.strip()
     for pattern, advice in REJECTED.items():
         if found := re.search(pattern, tex):
-            raise ValueError(f"{found[0]!r}: {advice}")
-    if r"\\" in tex and r"\begin" not in tex:
-        raise ValueError(r"lines that end with \\ need an environment, such as aligned")
+            raise LatexError(f"{found[0]!r}: {advice}")
+    formula = CONVERTER.convert_with_local_state(tex, displaystyle=block)
+    return CONTINUED.sub(r'\1<mo form="infix">\2', formula)
+
+
+def visit(self: HTML5Translator, node: nodes.math | nodes.math_block) -> None:
+    """Write a formula in a line, or on a line of its own, in a box that scrolls where it is too
+    wide, with its number. One that cannot be converted is a warning, which ends the build.
+    """
+    block = isinstance(node, nodes.math_block)
+    tag, formula = ("div" if block else "span"), ""
     try:
-        found = CONVERTER.convert_with_local_state(tex, displaystyle=block)
+        formula = convert(node.astext(), block)
     except LatexError as error:
-        raise ValueError(f"character {error}") from None
-    return CONTINUED.sub(r'\1<mo form="infix">\2', found)
-
-
-def render(node: nodes.Node, block: bool) -> str:
-    """Convert a formula of a page; one that cannot be converted is a warning, which ends the build,
-    and stays TeX.
-    """
-    tex = node.astext()
-    try:
-        return convert(tex, block)
-    except ValueError as error:
-        logger.warning("no MathML for the formula %r: %s", tex, error, location=node)
-        return f"<code>{html.escape(tex)}</code>"
-
-
-def visit_math(self: HTML5Translator, node: nodes.math) -> None:
-    """Write a formula in a line."""
-    self.body.append(self.starttag(node, "span", "", CLASS="math notranslate nohighlight"))
-    self.body.append(f"{render(node, block=False)}</span>")
-    raise nodes.SkipNode
-
-
-def visit_math_block(self: HTML5Translator, node: nodes.math_block) -> None:
-    """Write a formula on a line of its own, in a box that scrolls where it is too wide, with its
-    number.
-    """
-    self.body.append(self.starttag(node, "div", CLASS="math notranslate nohighlight"))
-    self.body.append(f'<div class="formula">{render(node, block=True)}</div>')
-    if node["number"]:
+        logger.warning("no MathML for the formula %r: %s", node.astext(), error, location=node)
+    self.body.append(self.starttag(node, tag, "", CLASS="math notranslate nohighlight"))
+    self.body.append(f'<div class="formula">{formula}</div>' if block else formula)
+    if node.get("number"):
         self.body.append(f'<span class="eqno">({get_node_equation_number(self, node)})')
         self.add_permalink_ref(node, "Link to this equation")
         self.body.append("</span>")
-    self.body.append("</div>\n")
+    self.body.append(f"</{tag}>")
     raise nodes.SkipNode
 
 
-def setup(app: Sphinx) -> dict[str, bool]:
+def setup(app: Sphinx) -> None:
     """Register the renderer."""
-    app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    app.add_html_math_renderer("mathml", (visit, None), (visit, None))

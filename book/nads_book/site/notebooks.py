@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
 import re
 from pathlib import Path
 
@@ -13,49 +12,30 @@ import nbformat
 from nads_book.claims.statements import TAKEAWAY
 from nads_book.figures.variants import MIME, VARIANTS
 
-# A line that shows a claim, a stored figure or a widget: a page shows the result alone.
-SHOWN = re.compile(r"(nb\.conclude|(nb\.pages\.\w+|page)\.\w+)\(.*\)")
-DETAILS = re.compile("<!-- details: (.+) -->")
-END = "<!-- end of details -->"
-HEADING = re.compile("#{1,6} ")
+# Cells that show claims, stored figures or widgets: a page shows the results alone.
+SHOWN = re.compile(r"((nb\.conclude|(nb\.pages\.\w+|page)\.\w+)\(.*\)\n?)+")
+# What follows `details`, up to its end or the next heading, is folded: a page then reads like an
+# article; a notebook has it all.
+DETAILS = re.compile(
+    r"^<!-- details: ([^\n]+) -->$(.*?)(^<!-- end of details -->$|(?=^#{1,6} )|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
+FOLD = r"<details>\n<summary>\1</summary>\2</details>\n\n"
+BOX = r":::{admonition} Takeaway\n:class: takeaway\n\1\n:::"
+BETWEEN = "\n<!-- next cell -->\n"
 
 
 def byline(notebook: nbformat.NotebookNode) -> str:
     """Note how long an executed chapter took, on what, at which preset and when: papermill and
     `execution` noted it.
     """
-    record, seconds = notebook.metadata["papermill"], notebook.metadata["papermill"]["duration"]
+    record = notebook.metadata.papermill
+    seconds, preset, day = record.duration, record.parameters.preset, record.end_time[:10]
     duration = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} minutes"
-    preset, day = record["parameters"]["preset"], record["end_time"][:10]
     return (
-        f"This page was computed in {duration} on {notebook.metadata['machine']}, at preset "
+        f"This page was computed in {duration} on {notebook.metadata.machine}, at preset "
         f"`{preset}`, on {day}."
     )
-
-
-def with_details(cells: list[nbformat.NotebookNode]) -> None:
-    """Fold what follows a line ``<!-- details: LABEL -->``, up to the next heading or ``<!-- end of
-    details -->``.
-
-    A page then reads like an article; a notebook has it all.
-    """
-    inside = False
-    for cell in cells:
-        if cell.cell_type != "markdown":
-            continue
-        lines = []
-        for line in cell.source.splitlines():
-            if inside and (line == END or HEADING.match(line)):
-                inside = False
-                lines.append("</details>\n")
-            if opened := DETAILS.fullmatch(line):
-                inside = True
-                line = f"<details>\n<summary>{html.escape(opened[1])}</summary>"
-            if line != END:
-                lines.append(line)
-        cell.source = "\n".join(lines)
-    if inside:
-        cells.append(nbformat.v4.new_markdown_cell("</details>"))
 
 
 def page_of(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
@@ -65,17 +45,17 @@ def page_of(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """
     hidden = "injected-parameters"
     cells = [cell for cell in notebook.cells if hidden not in cell.metadata.get("tags", [])]
+    notebook.cells = [*cells, nbformat.v4.new_markdown_cell("")]  # where a last fold ends
+    for cell in cells:
+        if SHOWN.fullmatch(cell.source):
+            cell.metadata.setdefault("tags", []).append("remove-input")
     title, _, rest = cells[0].source.partition("\n")
     cells[0].source = f"{title}\n\n:::{{div}} byline\n{byline(notebook)}\n:::\n{rest}"
-    for cell in cells:
-        lines = cell.source.splitlines()
-        if cell.cell_type == "markdown":
-            box = r":::{admonition} Takeaway\n:class: takeaway\n\1\n:::"
-            cell.source = TAKEAWAY.sub(box, cell.source)
-        elif lines and all(map(SHOWN.fullmatch, lines)):
-            cell.metadata.setdefault("tags", []).append("remove-input")
-    with_details(cells)
-    notebook.cells = cells
+    texts = [cell for cell in notebook.cells if cell.cell_type == "markdown"]
+    page = TAKEAWAY.sub(BOX, BETWEEN.join(cell.source for cell in texts))
+    page = DETAILS.sub(FOLD, page)
+    for cell, text in zip(texts, page.split(BETWEEN), strict=True):
+        cell.source = text
     return notebook
 
 
@@ -91,5 +71,4 @@ def keep_variants(notebook: nbformat.NotebookNode, folder: Path) -> None:
         for name in VARIANTS:
             if variant := data.pop(MIME.format(name), None):
                 picture = hashlib.sha256(base64.b64decode(data["image/png"])).hexdigest()
-                path = folder / f"{picture}.{name}.png"
-                path.write_bytes(base64.b64decode(variant))
+                (folder / f"{picture}.{name}.png").write_bytes(base64.b64decode(variant))

@@ -38,8 +38,8 @@ def stage(target: Path, root: Path) -> None:
     draw(target, "strip", figures.plot_signed_images, intro.how_nads_are_made())
     draw(target, "certainty", certainty.plot_certainty, nads["LeNet"], "++s")
     page = target / "book" / "certainty.md"
-    text = page.read_text("utf8").replace("<!-- shipped -->", certainty.table_shipped())
-    page.write_text(text, "utf8")
+    text = page.read_text("utf8")
+    page.write_text(text.replace("<!-- shipped -->", certainty.table_shipped()), "utf8")
     moving: dict[str, Guess | explorer.Page | explorer.Playground] = {
         "guess": Guess(),
         "photo": explorer.Page(("photo",), photo=8, kept=20, book=True),
@@ -56,4 +56,4 @@ def draw(target: Path, name: str, plot: Callable[..., Figure], *arguments: objec
     drawn = {target / f"variants/{name}.{kind}.png": variants.variant(kind) for kind in VARIANTS}
     drawn[target / f"book/_static/{name}.png"] = variants.light
     for path, figure in drawn.items():
-        figure.savefig(path, dpi=200, facecolor=figure.get_facecolor())
+        figure.savefig(path, dpi=200)

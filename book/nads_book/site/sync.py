@@ -9,8 +9,6 @@ the caption below each figure, which Jupyter and Colab would hide with the other
 
 from __future__ import annotations
 
-import hashlib
-import sys
 from pathlib import Path
 
 import jupytext
@@ -39,39 +37,32 @@ if not all(map(importlib.util.find_spec, ("nads_core", "nads_book"))):
 
 def notebook_of(text: Path) -> nbformat.NotebookNode:
     """Return the notebook of a chapter."""
-    config = jupytext.config.load_jupytext_config(str(text))
-    notebook = jupytext.read(text, config=config)
-    cells: list[nbformat.NotebookNode] = []
-    for cell in notebook.cells:
-        if cell.cell_type == "code" and not any(each.cell_type == "code" for each in cells):
-            cells.append(v4.new_code_cell(INSTALL, metadata=ONLY_IN_NOTEBOOKS))
+    notebook = jupytext.read(text)
+    install = v4.new_code_cell(INSTALL, metadata=ONLY_IN_NOTEBOOKS)
+    cells = [notebook.cells[0], install]
+    for cell in notebook.cells[1:]:
         cells.append(cell)
         if caption := cell.metadata.get("mystnb", {}).get("figure", {}).get("caption"):
             cells.append(v4.new_markdown_cell(f"**Figure.** {caption}", metadata=ONLY_IN_NOTEBOOKS))
     notebook.cells = cells
-    return named(notebook)
+    return numbered(notebook)
 
 
-def named(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """Name each cell of a notebook after what is in it, and return the notebook."""
-    names: set[str] = set()
-    for cell in notebook.cells:
-        cell.id = hashlib.sha256(cell.source.encode()).hexdigest()[:8]
-        while cell.id in names:  # a second one like it
-            cell.id += "-"
-        names.add(cell.id)
+def numbered(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """Number the cells of a notebook, whose names would be random, and return the notebook."""
+    for number, cell in enumerate(notebook.cells):
+        cell.id = str(number)
     return notebook
 
 
-def main() -> int:
+def main() -> None:
     """Write the notebook of each chapter, and that with gaps."""
     for text in sorted(CHAPTERS.glob("*.md")):
         notebook, name = notebook_of(text), f"{text.stem}.ipynb"
         nbformat.write(notebook, NOTEBOOKS / name)
         add_gaps(notebook)
-        nbformat.write(named(notebook), GAPS / name)
-    return 0
+        nbformat.write(numbered(notebook), GAPS / name)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
