@@ -77,15 +77,14 @@ def pixels() -> str:
 
 def own_loop() -> str:
     """Return seconds of equal numbers of networks."""
-    result, rows = _stored("own_loop-counts"), []
-    methods = ("own loop", "library, 1 readout", "library")
-    for name, case in result["cases"].items():
-        of_methods = (case[method]["seconds"] for method in methods)
-        for count, *seconds in zip(case["networks"], *of_methods, strict=True):
-            ratio = seconds[0] / seconds[1]
-            rows.append([name, f"{count:,}", *map(_short, seconds), f"{ratio:.2f}"])
-    head = f"network | networks | own loop, s | 1 readout | {result['readouts']} readouts"
-    return f"{_table(f'{head} | own loop / 1 readout', rows)}\n\n{_where(result)}"
+    result = _stored("own_loop-library")
+    rows = []
+    for row in result["rows"]:
+        own, library = row["own loop"], row["library"]
+        seconds = f"{_short(own)} | {_short(library)} | {own / library:.2f}"
+        rows.append([row["network"], f"{row['networks']:,}", str(row["readouts"]), seconds])
+    head = "network | networks | readouts | own loop, s | library, s | own loop / library"
+    return f"{_table(head, rows)}\n\n{_where(result)}"
 
 
 def playground() -> str:
