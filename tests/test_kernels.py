@@ -136,7 +136,8 @@ CASES = [  # a network, and the size of its images
 @needs_triton
 @pytest.mark.parametrize(
     ("network", "size", "shared"),
-    [(*case, ()) for case in CASES]
+    [pytest.param(*case, (), marks=pytest.mark.slow) for case in CASES[:2]]
+    + [(*case, ()) for case in CASES[2:]]
     + [(*CASES[2], shared) for shared in (("0.weight", "0.bias"), ("images", "0.weight"))],
 )
 def test_convolutions_and_slopes_of_their_outputs_are_those_of_torch(network, size, shared):
