@@ -129,8 +129,9 @@ def checked(found: Any, answer: Callable[[], Any], function: str) -> Any:
             assert_close(*both, rtol=tolerance, atol=tolerance)
         print("Right.")
     except (AssertionError, TypeError) as error:
+        kinds = f"{type(found).__name__}, ours a {type(expected).__name__}"
         ours = "Another answer than the chapter's; continue if you meant it."
-        print(ours if usable else "Not yet; until then, ours is used.", error)
+        print(ours if usable else f"Not yet; until then, ours is used: yours is a {kinds}.", error)
     return found if usable else expected
 
 
