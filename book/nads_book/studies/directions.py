@@ -3,7 +3,7 @@ random directions.
 """
 
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 import torch
@@ -24,6 +24,8 @@ from nads_core.training.train_one import WINDOW
 # Candidates for "a small training loss" of Fig. 2; training stops at the last.
 LOSSES = (0.3, 0.1, 0.03)
 MARGIN = 1.0
+# Waves along which our ResNet-18 is more than five points from a network of the authors.
+FURTHEST = ((14, -4), (4, -10))
 
 
 class DirectionStudy(TrainingStudy):
@@ -69,6 +71,27 @@ class Fig1(WaveStudy):
     """Fig. 1, accuracy by wave: `figures.plot_frequency_maps`."""
 
     figure = "fig1"
+
+
+class Again(WaveStudy):
+    """How far apart are trainings along one wave? Waves of Fig. 1, with other seeds."""
+
+    figure = "again"
+
+    @classmethod
+    def targets(cls, model: str, size: Size, nads_version: int | None) -> list[Unit]:
+        """Return the waves of Fig. 1 at a stratified size, and else `FURTHEST`."""
+        if size.stratified:
+            return super().targets(model, size, nads_version)
+        return factorial(frequency=map(list, FURTHEST))
+
+    @classmethod
+    def create(cls, model: str, preset: str, nads_version: int | None = None) -> Self:
+        """Return the study; its seeds follow those of Fig. 1."""
+        again = super().create(model, preset, nads_version)
+        count = len({unit["seed"] for unit in again.trainings})
+        units = (unit | {"seed": unit["seed"] + count} for unit in again.trainings)
+        return replace(again, trainings=tuple(units))
 
 
 def iterations_to(losses: Tensor, loss: float) -> int:
