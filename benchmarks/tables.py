@@ -18,6 +18,7 @@ from nads_book.benchmarks.stored import results_folder
 from nads_core.networks.architectures import ARCHITECTURES
 
 PAGE = Path(__file__).with_name("README.md")
+GAIN = 1.2  # of whole calls by a kernel that becomes the default
 _BLOCK = re.compile(r"(<!-- table (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -112,22 +113,44 @@ def zoo() -> str:
     return _table("source | models | ran | rejected | largest difference, standard errors", rows)
 
 
-def gpu_calls() -> str:
-    """Return seconds of whole calls and of an own loop, on a GPU."""
-    rows, table = _stored("gpu-own_loop")["rows"], []
-    for name in dict.fromkeys(row["network"] for row in rows):
-        found = [row for row in rows if row["network"] == name]
-        own, ours, kernel = (
-            min((row["seconds"] for row in found if row["method"] == method), default=None)
-            for method in ("own loop", "library", "library, triton")
-        )
-        count, seconds = found[0]["networks"], map(_short, (own, ours, kernel))
-        table.append([name, f"{count:,}", *seconds, f"{own / ours:.1f}"])
-    head = "network | networks | own loop, s | library | with kernel | own loop / library"
-    return f"{_table(head, table)}\n\n{_where(rows[0])}"
+def cards() -> str:
+    """Return networks per second of whole calls and of a plain loop, on each GPU, and what the rule
+    decides about the kernel.
+    """
+    head = "network | networks | plain loop, per s | library | with kernel | library / loop"
+    head = f"{head} | kernel / library | shares of a call without the kernel"
+    return "\n\n".join(
+        f"{_table(head, rows)}\n\n{_where(card)}. {decided}"
+        for card in map(_stored, sorted(path.stem for path in results_folder().glob("card-*.json")))
+        for rows, decided in [_calls(card["rows"])]
+    )
 
 
-TABLES = {each.__name__: each for each in (costs, pixels, own_loop, playground, zoo, gpu_calls)}
+def _calls(rows: Iterable[dict[str, Any]]) -> tuple[list[list[str]], str]:
+    """Return the rows of a card's table, and the networks for which the kernel gains a fifth."""
+    speeds: dict[str, dict[str, float]] = {}
+    counts, parts = dict[str, int](), dict[str, str]()
+    for row in rows:
+        if row["part"] == "calls" and "seconds" in row:
+            method = row.get("kernels", "loop")
+            speeds.setdefault(row["network"], {})[method] = row["networks"] / row["seconds"]
+            counts[row["network"]] = max(row["networks"], counts.get(row["network"], 0))
+            if method == "torch" and "parts" in row:
+                each = row["seconds"] / row["networks"]
+                shares = {part: seconds / each for part, seconds in row["parts"].items()}
+                shares["rest"] = 1 - sum(shares.values())  # checks and eigenpairs
+                parts[row["network"]] = ", ".join(f"{k} {100 * x:.0f} %" for k, x in shares.items())
+    table, gains = [], []
+    for name, found in speeds.items():
+        loop, ours, kernel = (found.get(method) for method in ("loop", "torch", "triton"))
+        ratios = [a / b if a and b else None for a, b in ((ours, loop), (kernel, ours))]
+        table.append([name, f"{counts[name]:,}", *map(_short, (loop, ours, kernel, *ratios))])
+        table[-1].append(parts.get(name, ""))
+        gains += [name] if (ratios[1] or 0) >= GAIN else []
+    return table, f"The kernel gains a fifth for {', '.join(gains) or 'none'} of them."
+
+
+TABLES = {each.__name__: each for each in (costs, pixels, own_loop, playground, zoo, cards)}
 
 
 def rewrite(text: str) -> str:

@@ -75,3 +75,16 @@ def test_the_page_has_the_tables_of_the_stored_results():
     assert tables.rewrite(text) == text
     with pytest.raises(ValueError, match="zoo"):
         tables.rewrite(text.replace("<!-- table zoo -->", ""))
+
+
+def test_a_card_decides_about_the_kernel_by_the_rule():
+    def calls(name, *seconds):
+        kinds = {"method": "plain loop"}, {"kernels": "torch"}, {"kernels": "triton"}
+        facts = {"part": "calls", "network": name, "networks": 100, "parts": {"draw": 0.001}}
+        return [facts | kind | {"seconds": x} for kind, x in zip(kinds, seconds, strict=False)]
+
+    rows = [*calls("one", 10, 1, 0.8), *calls("two", 10, 1, 0.9), *calls("three", 10, 1)]
+    table, decided = tables._calls([*rows, {"part": "calls", "network": "two", "error": "memory"}])
+    assert decided == "The kernel gains a fifth for one of them."
+    assert [row[5:7] for row in table] == [["10.0", "1.25"], ["10.0", "1.11"], ["10.0", ""]]
+    assert table[0][-1] == "draw 10 %, rest 90 %"

@@ -1,14 +1,17 @@
 """What a GPU does, in one run of at most 12 minutes: ``python tools/on_a_gpu.py [PART ...]``.
 
-Parts: *calls*, whole calls of the library against a plain loop, with and without the Triton kernel,
-and the time of each part of a network; *tests*, those of ``tests/gpu``; *notebooks* at the preset
-smoke. Each row is stored in ``benchmarks/results/gpu.json`` as it comes.
+Parts, in this order: *tests*, those of ``tests/gpu``; *notebooks* at the preset smoke; *calls*,
+whole calls of the library against a plain loop, with and without the Triton kernel, and the time of
+each part of a network; *trainings* of the paper's size that are missing, which need photos
+(NADS_DATA) and go to ``book/results``. Each row is stored in ``benchmarks/results/card-NAME.json``
+as it comes; ``benchmarks/tables.py`` makes a table of each card from them.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -32,6 +35,7 @@ ROOT = Path(__file__).parents[1]
 SHAPE = (1, 32, 32)
 CASES = {"lenet": 4_096, "cnn": 4_096, "vit": 512, "resnet18": 128, "densenet121": 64}  # networks
 LOOP = 16  # the plain loop evaluates one network of so many
+TRAININGS = {"fig7-resnet18": 150, "fig1-vgg11": 60}  # seconds
 
 Row = dict[str, Any]
 
@@ -85,6 +89,14 @@ def notebooks(device: torch.device, share: float) -> Iterator[Row]:
             yield command([sys.executable, "-m", *arguments], path.stem)
 
 
+def trainings(device: torch.device, share: float) -> Iterator[Row]:
+    """Train networks of the paper's size that are missing, as many as the time allows."""
+    for name, seconds in TRAININGS.items():
+        limits = ["--preset", "paper", "--time-limit", str(round(share * seconds))]
+        run = [sys.executable, "-m", "nads_book", "run", name, *limits]
+        yield command([*run, "--device", str(device)], name)
+
+
 def command(arguments: list[str], name: str) -> Row:
     """Run a command, and return its outcome and the end of what it printed."""
     start = time.perf_counter()
@@ -96,7 +108,7 @@ def command(arguments: list[str], name: str) -> Row:
     return {"command": name, "returned": done.returncode, "seconds": seconds, "end": end}
 
 
-PARTS = {"calls": calls, "tests": tests, "notebooks": notebooks}
+PARTS = {"tests": tests, "notebooks": notebooks, "calls": calls, "trainings": trainings}
 
 
 def main() -> int:
@@ -107,15 +119,17 @@ def main() -> int:
     parser.add_argument("parts", nargs="*", metavar="PART", help="all by default")
     parser.add_argument("--share", type=float, default=1.0, help="share of the networks")
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--out", type=Path, default=results_folder() / "gpu.json")
+    parser.add_argument("--out", type=Path, help="by default named after the card")
     options = parser.parse_args()
     device, rows = torch.device(options.device), []
     facts = environment(device)
+    card = re.sub(r"\W+", "-", facts["device"].lower())
+    out = options.out or results_folder() / f"card-{card}.json"
     for part in options.parts or PARTS:
         for row in PARTS[part](device, options.share):
             rows.append({"part": part, **row})
             print(json.dumps(rows[-1]), flush=True)
-            with atomic_write(options.out) as file:
+            with atomic_write(out) as file:
                 json.dump({**facts, "rows": rows}, file, indent=1)
     return int(any(row.get("returned") or "error" in row for row in rows))
 
