@@ -31,7 +31,7 @@ from nads_book.studies.exact_first_step import LAW
 from nads_core.directions import NADs
 
 SIGNAL = "signal"
-FIRST_STEP, STEP_RATES = "exact-first-step", "first-step-rates"
+FIRST_STEP, STEP_RATES, PAPER_RATES = "exact-first-step", "first-step-rates", "paper-rates"
 NETWORKS = {
     "lenet": "LeNet",
     "cnn": "small CNN",
@@ -143,6 +143,38 @@ def _():
     ahead = [one["law ahead"][SIGNAL] for one in changes]  # of G₀SG₀
     leads = [(-value, -high, -low) for value, low, high in ahead]
     return above(min(leads), **facts(SMALL))
+
+
+@decides("signal-at-paper-rate")
+def _():
+    """Decide whether on photos the signal leads all rivals after ten steps at the paper's rate
+    (registered), and show the cosine of the small CNN.
+    """
+    criteria = ["lenet, photos, step 10", "cnn, photos, step 10"]
+    rows = at_paper_rates("photos")
+    shown = rows["cnn"]["change"]["cosine"][SIGNAL]
+    number = sum(row["num_networks"] for row in rows.values())
+    return registered(PAPER_RATES, criteria, shown, num_trainings=number, **ONE_SEED)
+
+
+@decides("slopes-shrink-at-paper-rate")
+def _():
+    """Decide whether along a wave ten steps at the paper's rate shrink tr G below a third, opposite
+    to G₀ rather than along the signal, and show what is left in LeNet, in per cent.
+    """
+    rows = at_paper_rates("wave")
+    cosines = [row["change"]["cosine"] for row in rows.values()]
+    opposite = all(one["G_0"][2] < min(-0.9, one[SIGNAL][1]) for one in cosines)
+    shrinks = all(row["growth"][2] < 1 / 3 for row in rows.values())
+    shown = [100 * value for value in rows["lenet"]["growth"]]
+    facts = {"num_trainings": sum(row["num_networks"] for row in rows.values()), "null": 100 / 3}
+    return evidence(opposite and shrinks, *shown, **ONE_SEED | facts)
+
+
+def at_paper_rates(data: str) -> dict[str, Row]:
+    """Return what ten steps at the paper's rate did to each network, on some data."""
+    rows = (row for row in rows_of(PAPER_RATES) if (row["data"], row["step"]) == (data, 10))
+    return {row["network"]: row for row in rows}
 
 
 @decides("neither-at-the-end")
