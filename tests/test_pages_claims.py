@@ -76,6 +76,7 @@ CASES = [
     ("few-networks", "network-numbers", {"network": "cnn"}, "area", 0.5),
     ("first-step-grows", "first-step-rates", {"rate": 0.5}, "growth", [0.9, 0.8, 0.95]),
     ("slopes-shrink-at-paper-rate", "paper-rates", {"step": 10}, "growth", [0.3, 0.2, 0.4]),
+    ("recipes-keep-order", "recipes", {"recipe": "batch norm"}, "energies", [*range(16)]),
     ("signal-at-paper-rate", "paper-rates", {"network": "cnn"}, "change.cosine.signal", LOW),
     ("fits-noise", "fig1-lenet", {}, "train_accuracy", 0.55),
     ("poison-not-steady", "fig7-lenet", {}, "test_accuracy", 0.5),

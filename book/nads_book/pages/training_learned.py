@@ -18,9 +18,9 @@ from nads_book.pages.scored_rows import registered, scored
 from nads_book.statistics import MANY, resampled_correlations, with_interval
 from nads_book.studies import forgetting
 from nads_book.studies.forgetting import FACTORIAL, RATES, SEEDS, WAVES, Cell
-from nads_book.studies.recipes import wave_frequencies
+from nads_book.studies.recipes import NETWORKS, wave_frequencies
 
-USED = "used-nads"
+USED, RECIPES, SCALES = "used-nads", "recipes", ("he", "mup")
 OPTIMISERS = {"sgd": "SGD", "momentum": "SGD with momentum", "adam": "Adam"}
 LOWER = [cell for cell in FACTORIAL if cell.rate != RATES[cell.optimiser][-1]]
 USERS = {"resnet": "ResNet-18, quarter width", "vgg11": "VGG-11"}
@@ -90,6 +90,21 @@ def _():
         for cell in LOWER
     ]
     return above(with_interval(np.mean(leads, 0)), **counts(LOWER))
+
+
+@decides("recipes-keep-order")
+def _():
+    """Decide whether energies order more than 90 % of the pairs with batch norm and at twice the
+    width, while few waves are learned with other initial scales.
+    """
+    found = scored(RECIPES).estimates
+    areas, learned = (
+        [found[f"{network}, {recipe}"][name][0] for network in NETWORKS for recipe in recipes]
+        for name, recipes in (("area", ("batch norm", "twice the width")), ("learned", SCALES))
+    )
+    number = sum(len(row["test_accuracy"]) for row in rows_of(RECIPES))
+    facts: Facts = {"size": "laptop", "num_seeds": 1, "num_trainings": number}
+    return evidence(min(areas) > 0.9 and max(learned) <= 3, min(areas), **facts)
 
 
 # Which NADs a trained network uses: predictions that change when a component's sign is turned
