@@ -37,7 +37,7 @@ def _short(value: float | None) -> str:
 
 
 def _where(*results: dict[str, Any]) -> str:
-    made = sorted({f"{one['date']} at {one['commit'][:7]}" for one in results})
+    made = sorted({f"{one['date']} at {(one['commit'] or 'unknown')[:7]}" for one in results})
     return f"*{results[0]['device']}, {' and '.join(made)}*"
 
 
@@ -114,40 +114,38 @@ def zoo() -> str:
 
 
 def cards() -> str:
-    """Return networks per second of whole calls and of a plain loop, on each GPU, and what the rule
-    decides about the kernel.
-    """
-    head = "network | networks | plain loop, per s | library | with kernel | library / loop"
-    head = f"{head} | kernel / library | shares of a call without the kernel"
-    return "\n\n".join(
-        f"{_table(head, rows)}\n\n{_where(card)}. {decided}"
-        for card in map(_stored, sorted(path.stem for path in results_folder().glob("card-*.json")))
-        for rows, decided in [_calls(card["rows"])]
-    )
+    """Return seconds of whole calls and of a plain loop on each GPU, and what the kernel gains."""
+    head = "network | networks | plain loop, s | library | with kernel | loop / library"
+    head = f"{head} | library / with kernel | parts of a call without the kernel"
+    tables = []
+    for path in sorted(results_folder().glob("card-*.json")):
+        if rows := [row for row in _stored(path.stem)["rows"] if row["part"] == "calls"]:
+            table, gains = _calls(rows)
+            tables.append(f"{_table(head, table)}\n\n{_where(*rows)}. {gains}")
+    return "\n\n".join(tables)
 
 
 def _calls(rows: Iterable[dict[str, Any]]) -> tuple[list[list[str]], str]:
-    """Return the rows of a card's table, and the networks for which the kernel gains a fifth."""
-    speeds: dict[str, dict[str, float]] = {}
-    counts, parts = dict[str, int](), dict[str, str]()
+    """Return the rows of a card's table, and for which networks the kernel gains a fifth."""
+    calls: dict[str, dict[str, dict[str, Any]]] = {}
     for row in rows:
-        if row["part"] == "calls" and "seconds" in row:
-            method = row.get("kernels", "loop")
-            speeds.setdefault(row["network"], {})[method] = row["networks"] / row["seconds"]
-            counts[row["network"]] = max(row["networks"], counts.get(row["network"], 0))
-            if method == "torch" and "parts" in row:
-                each = row["seconds"] / row["networks"]
-                shares = {part: seconds / each for part, seconds in row["parts"].items()}
-                shares["rest"] = 1 - sum(shares.values())  # checks and eigenpairs
-                parts[row["network"]] = ", ".join(f"{k} {100 * x:.0f} %" for k, x in shares.items())
-    table, gains = [], []
-    for name, found in speeds.items():
-        loop, ours, kernel = (found.get(method) for method in ("loop", "torch", "triton"))
-        ratios = [a / b if a and b else None for a, b in ((ours, loop), (kernel, ours))]
-        table.append([name, f"{counts[name]:,}", *map(_short, (loop, ours, kernel, *ratios))])
-        table[-1].append(parts.get(name, ""))
-        gains += [name] if (ratios[1] or 0) >= GAIN else []
-    return table, f"The kernel gains a fifth for {', '.join(gains) or 'none'} of them."
+        if "seconds" in row:
+            calls.setdefault(row["network"], {})[row["method"]] = row
+    table, tried, gains = [], [], []
+    for name, found in calls.items():
+        loop, ours, kernel = (
+            found.get(method, {}).get("seconds") for method in ("plain loop", "torch", "triton")
+        )
+        against, gain = (a / b if a and b else None for a, b in ((loop, ours), (ours, kernel)))
+        tried += [name] if gain else []
+        gains += [name] if gain and gain >= GAIN else []
+        parts = found.get("torch", {}).get("parts", {})
+        count = next(iter(found.values()))["networks"]
+        shares = (f"{part} {100 * count * x / ours:.0f} %" for part, x in parts.items())
+        numbers = map(_short, (loop, ours, kernel, against, gain))
+        table.append([name, f"{count:,}", *numbers, ", ".join(shares)])
+    names = (", ".join(some) or "none" for some in (tried, gains))
+    return table, "With the kernel: {}. At least 1.2 times as fast: {}.".format(*names)
 
 
 TABLES = {each.__name__: each for each in (costs, pixels, own_loop, playground, zoo, cards)}

@@ -79,12 +79,12 @@ def test_the_page_has_the_tables_of_the_stored_results():
 
 def test_a_card_decides_about_the_kernel_by_the_rule():
     def calls(name, *seconds):
-        kinds = {"method": "plain loop"}, {"kernels": "torch"}, {"kernels": "triton"}
         facts = {"part": "calls", "network": name, "networks": 100, "parts": {"draw": 0.001}}
-        return [facts | kind | {"seconds": x} for kind, x in zip(kinds, seconds, strict=False)]
+        kinds = zip(("plain loop", "torch", "triton"), seconds, strict=False)
+        return [facts | {"method": method, "seconds": x} for method, x in kinds]
 
-    rows = [*calls("one", 10, 1, 0.8), *calls("two", 10, 1, 0.9), *calls("three", 10, 1)]
-    table, decided = tables._calls([*rows, {"part": "calls", "network": "two", "error": "memory"}])
-    assert decided == "The kernel gains a fifth for one of them."
+    rows = [*calls("vit", 10, 1, 0.8), *calls("cnn", 10, 1, 0.9), *calls("lenet", 10, 1)]
+    table, gains = tables._calls([*rows, {"network": "mlp", "method": "torch", "error": "memory"}])
+    assert gains == "With the kernel: vit, cnn. At least 1.2 times as fast: vit."
     assert [row[5:7] for row in table] == [["10.0", "1.25"], ["10.0", "1.11"], ["10.0", ""]]
-    assert table[0][-1] == "draw 10 %, rest 90 %"
+    assert table[0][-1] == "draw 10 %"

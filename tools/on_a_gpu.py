@@ -1,10 +1,12 @@
-"""What a GPU does, in one run of at most 12 minutes: ``python tools/on_a_gpu.py [PART ...]``.
+"""What a GPU does, in one run of about ten minutes: ``python tools/on_a_gpu.py [PART ...]``.
 
-Parts, in this order: *tests*, those of ``tests/gpu``; *notebooks* at the preset smoke; *calls*,
-whole calls of the library against a plain loop, with and without the Triton kernel, and the time of
-each part of a network; *trainings* of the paper's size that are missing, which need photos
-(NADS_DATA) and go to ``book/results``. Each row is stored in ``benchmarks/results/card-NAME.json``
-as it comes; ``benchmarks/tables.py`` makes a table of each card from them.
+Parts, by default in this order: *tests*, those of ``tests/gpu``; *notebooks* at the preset smoke;
+*calls*, whole calls of the library against a plain loop, with and without the Triton kernel, and
+the time of each part of a network; *trainings* at the preset paper that are not stored yet, of
+fig7-resnet18 (needs photos: NADS_DATA) and fig1-vgg11, which go to ``book/results``.
+
+Each row is stored as it comes, in ``benchmarks/results/card-NAME.json``, where it takes the place
+of earlier rows of its part; ``benchmarks/tables.py`` makes a table of each card.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,8 +35,7 @@ from nads_core.runtime.provenance import environment
 
 ROOT = Path(__file__).parents[1]
 SHAPE = (1, 32, 32)
-CASES = {"lenet": 4_096, "cnn": 4_096, "vit": 512, "resnet18": 128, "densenet121": 64}  # networks
-LOOP = 16  # the plain loop evaluates one network of so many
+CASES = {"lenet": 4_096, "cnn": 1_024, "vit": 256, "resnet18": 64, "densenet121": 32}  # networks
 TRAININGS = {"fig7-resnet18": 150, "fig1-vgg11": 60}  # seconds
 
 Row = dict[str, Any]
@@ -49,27 +50,27 @@ def calls(device: torch.device, share: float) -> Iterator[Row]:
         architecture = nc.ARCHITECTURES.get(name) or ATLAS[name].architecture
         factory, count = partial(architecture.build, 1, 32, 1), max(16, round(share * networks))
         options = {"estimator": estimator, "device": device, "progress": False}
-        for kernel in kernels:
-            row: Row = {"network": name, "kernels": kernel, "networks": count}
+        for method in ("plain loop", *kernels):
+            row: Row = {"network": name, "method": method, "networks": count}
             try:
-                library = partial(nc.compute_nads, factory, SHAPE, kernels=kernel, **options)
-                library(16)  # kernels are compiled
-                row["seconds"] = timed(partial(library, count), device)
-                run = prepared(factory, SHAPE, estimator, device=device, kernels=kernel)
-                row["parts"] = measure_network(run, seconds=2 * share)["parts"]
+                if method == "plain loop":
+                    loop = partial(own_loop, factory, SHAPE, readouts=8, device=device)
+                    row["seconds"] = timed(loop, count, device)
+                else:
+                    library = partial(nc.compute_nads, factory, SHAPE, kernels=method, **options)
+                    row["seconds"] = timed(library, count, device)
+                    run = prepared(factory, SHAPE, estimator, device=device, kernels=method)
+                    row["parts"] = measure_network(run, seconds=2 * share)["parts"]
             except Exception as error:  # the other rows are worth their time
                 row["error"] = f"{type(error).__name__}: {error}"
             yield row
-        few = max(16, count // LOOP)
-        loop = partial(own_loop, factory, SHAPE, few, readouts=8, device=device)
-        seconds = timed(loop, device)
-        yield {"network": name, "method": "plain loop", "networks": few, "seconds": seconds}
 
 
-def timed(call: partial[Any], device: torch.device) -> float:
-    """Return the seconds of a call."""
+def timed(call: Callable[..., Any], count: int, device: torch.device) -> float:
+    """Return the seconds of a call for some networks, after one that compiles what it needs."""
+    call(16)
     start = time.perf_counter()
-    call()
+    call(count)
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return round(time.perf_counter() - start, 3)
@@ -121,17 +122,22 @@ def main() -> int:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--out", type=Path, help="by default named after the card")
     options = parser.parse_args()
-    device, rows = torch.device(options.device), []
+    device, failed = torch.device(options.device), False
+    if options.out is None and (device.type != "cuda" or options.share != 1):
+        parser.error("name a file by --out: the stored ones are whole runs of GPUs")
     facts = environment(device)
     card = re.sub(r"\W+", "-", facts["device"].lower())
     out = options.out or results_folder() / f"card-{card}.json"
+    rows = json.loads(out.read_text("utf8"))["rows"] if out.exists() else []
     for part in options.parts or PARTS:
+        rows = [row for row in rows if row["part"] != part]
         for row in PARTS[part](device, options.share):
-            rows.append({"part": part, **row})
-            print(json.dumps(rows[-1]), flush=True)
+            rows.append({"part": part, **row, **facts})
+            failed |= bool(row.get("returned")) or "error" in row
+            print(json.dumps(row), flush=True)
             with atomic_write(out) as file:
-                json.dump({**facts, "rows": rows}, file, indent=1)
-    return int(any(row.get("returned") or "error" in row for row in rows))
+                json.dump({"rows": rows}, file, indent=1)
+    return int(failed)
 
 
 if __name__ == "__main__":
