@@ -159,8 +159,8 @@ def _():
 
 @decides("slopes-shrink-at-paper-rate")
 def _():
-    """Decide whether along a wave ten steps at the paper's rate leave less than a third of tr G, and
-    show what is left in the network that keeps most, in per cent.
+    """Decide whether along a wave ten steps at the paper's rate leave less than a third of tr G,
+    and show what is left in the network that keeps most, in per cent.
     """
     rows = at_paper_rates("wave")
     left = [100 * value for value in max(row["growth"] for row in rows)]
