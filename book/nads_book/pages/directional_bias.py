@@ -29,7 +29,7 @@ from nads_book.published.waves import (
     wrapped,
 )
 from nads_book.studies import stored
-from nads_book.studies.directions import LOSSES
+from nads_book.studies.directions import FURTHEST, LOSSES
 from nads_core.data.fourier import Frequency
 
 CONVOLUTIONAL = ("lenet", "vgg11", "resnet18", "densenet121")
@@ -229,6 +229,21 @@ def _():
     theirs = authors("resnet18", right=True)[ours.index]
     differing = ((ours > LEARNED) != (theirs > LEARNED)).sum()
     return evidence(not differing, differing, results=[sweep("resnet18")])
+
+
+@decides("furthest-wave-again")
+def _():
+    """Decide whether trainings of ours along the wave furthest from the authors' are as far apart,
+    and more than five points, while one is within five points of theirs (registered).
+    """
+    results = [sweep("resnet18"), sweep("resnet18", "again")]
+    ours = pd.concat([by_wave(one).loc[FURTHEST[0]] for one in results])
+    gaps = (ours - authors("resnet18", right=True)[FURTHEST[0]]).abs()
+    spread = ours.max() - ours.min()
+    holds = spread > max(EQUAL, gaps.iloc[0]) and gaps.iloc[1:].min() < EQUAL
+    rows = pd.concat([one.table for one in results])
+    waves = pd.Series(map(tuple, rows["frequency"]), rows.index)
+    return evidence(holds, 100 * spread, rows=rows[waves == FURTHEST[0]])
 
 
 # Speed
