@@ -28,6 +28,7 @@ CASES = [
     ("errata-equalized", "fig3-lenet", {}, "test_accuracy", 0.97),
     ("resnet-same-waves", "fig1-resnet18", {"frequency": [2, 8]}, "test_accuracy", 0.55),
     ("furthest-wave-again", "again-resnet18", {"frequency": [14, -4]}, "test_accuracy", 0.86),
+    ("narrow-again", "again-resnet18.narrow", {"frequency": [4, 0]}, "test_accuracy", 0.4),
     ("pooling-part", "fig3-lenet", {"frequency": [0, 8]}, "test_accuracy", 0.55),
     ("removal-is-half", LENETS, {"written": "hole at mean"}, "test_accuracy", 0.53),
     ("hole-costs-as-much", LENETS, {**KEPT, "written": "hole"}, "test_accuracy", 0.53),

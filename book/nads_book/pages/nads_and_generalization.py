@@ -20,7 +20,7 @@ from nads_book.experiments.evidence import Evidence, below, evidence, exact_shar
 from nads_book.experiments.formatting import LABELS
 from nads_book.pages.scored_rows import registered, scored
 from nads_book.published import waves
-from nads_book.published.waves import LEARNED, published_accuracies
+from nads_book.published.waves import LEARNED, by_wave, published_accuracies
 from nads_book.statistics import accuracy_interval, area_under_curve, with_interval
 from nads_book.studies import gain, stored
 from nads_book.theory import pooling
@@ -318,6 +318,18 @@ def _():
     least = min((one["energy"] for one in found.estimates.values()), key=lambda one: one[0])
     trainings = sum(len(row["test_accuracy"]) for row in rows_of(PHOTO_NOISE))
     return registered(PHOTO_NOISE, [*found.met], least, num_seeds=1, num_trainings=trainings)
+
+
+@decides("narrow-again")
+def _():
+    """Decide whether two trainings of a narrow ResNet-18 order waves with a rank correlation of .9
+    (registered).
+    """
+    results = [stored(f"{study}-resnet18", "narrow") for study in ("fig1", "again")]
+    both = pd.concat(map(by_wave, results), axis=1, join="inner").to_numpy()
+    found = with_interval(statistics.resampled_correlations(*both.T))
+    holds = None if found[1] <= 0.9 <= found[2] else found[0] > 0.9
+    return evidence(holds, *found, rows=pd.concat([one.table for one in results]))
 
 
 @decides("mean-kernel-orders-waves", study=MEANS)
