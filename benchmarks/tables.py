@@ -125,9 +125,12 @@ def cards() -> str:
     return "\n\n".join(tables)
 
 
-def _calls(rows: Iterable[dict[str, Any]]) -> tuple[list[list[str]], str]:
-    """Return the rows of a card's table, and for which networks the kernel gains a fifth."""
+def _calls(rows: Sequence[dict[str, Any]]) -> tuple[list[list[str]], str]:
+    """Return the rows of a card's table, and for which networks the kernel gains a fifth, with what
+    failed.
+    """
     calls: dict[str, dict[str, dict[str, Any]]] = {}
+    failed = [f"{row['network']} ({row['method']})" for row in rows if "error" in row]
     for row in rows:
         if "seconds" in row:
             calls.setdefault(row["network"], {})[row["method"]] = row
@@ -144,8 +147,9 @@ def _calls(rows: Iterable[dict[str, Any]]) -> tuple[list[list[str]], str]:
         shares = (f"{part} {100 * count * x / ours:.0f} %" for part, x in parts.items())
         numbers = map(_short, (loop, ours, kernel, against, gain))
         table.append([name, f"{count:,}", *numbers, ", ".join(shares)])
-    names = (", ".join(some) or "none" for some in (tried, gains))
-    return table, "With the kernel: {}. At least 1.2 times as fast: {}.".format(*names)
+    names = (", ".join(some) or "none" for some in (tried, gains, failed))
+    told = "With the kernel: {}. At least 1.2 times as fast: {}. Failed: {}."
+    return table, told.format(*names)
 
 
 TABLES = {each.__name__: each for each in (costs, pixels, own_loop, playground, zoo, cards)}

@@ -85,6 +85,7 @@ def test_a_card_decides_about_the_kernel_by_the_rule():
 
     rows = [*calls("vit", 10, 1, 0.8), *calls("cnn", 10, 1, 0.9), *calls("lenet", 10, 1)]
     table, gains = tables._calls([*rows, {"network": "mlp", "method": "torch", "error": "memory"}])
-    assert gains == "With the kernel: vit, cnn. At least 1.2 times as fast: vit."
+    told = "With the kernel: vit, cnn. At least 1.2 times as fast: vit. Failed: mlp (torch)."
+    assert gains == told
     assert [row[5:7] for row in table] == [["10.0", "1.25"], ["10.0", "1.11"], ["10.0", ""]]
     assert table[0][-1] == "draw 10 %"

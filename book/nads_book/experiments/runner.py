@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -132,12 +132,14 @@ def _provenance(results: Results, needed: bool, context: Context, start: float) 
     the start of the run to the last unit of its machine: they overlap, so do not add them.
     """
     here, entries = environment(context.device), list[Facts]()
+    began = datetime.now(UTC)
 
     def entry_of(machine: Facts) -> Facts:
         for entry in entries:
             if all(entry.get(name) == machine[name] for name in machine if name != "date"):
                 return entry  # also where its workers began on two days
-        entry = machine | {"started": datetime.now(UTC).isoformat(), "units": 0}
+        started = began + timedelta(microseconds=len(entries))  # rows name their entry by it
+        entry = machine | {"started": started.isoformat(), "units": 0}
         entry |= {"seconds": 0.0, "mixed_precision": context.mixed_precision}
         if context.workers is not None:
             entry["workers"] = context.workers

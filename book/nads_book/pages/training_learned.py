@@ -20,7 +20,7 @@ from nads_book.studies import forgetting
 from nads_book.studies.forgetting import FACTORIAL, RATES, SEEDS, WAVES, Cell
 from nads_book.studies.recipes import NETWORKS, wave_frequencies
 
-USED, RECIPES, SCALES = "used-nads", "recipes", ("he", "mup")
+USED, RECIPES = "used-nads", "recipes"
 OPTIMISERS = {"sgd": "SGD", "momentum": "SGD with momentum", "adam": "Adam"}
 LOWER = [cell for cell in FACTORIAL if cell.rate != RATES[cell.optimiser][-1]]
 USERS = {"resnet": "ResNet-18, quarter width", "vgg11": "VGG-11"}
@@ -95,16 +95,20 @@ def _():
 @decides("recipes-keep-order")
 def _():
     """Decide whether energies order more than 90 % of the pairs with batch norm and at twice the
-    width, while few waves are learned with other initial scales.
+    width, but not at half the width, while few waves are learned with other initial scales.
     """
-    found = scored(RECIPES).estimates
-    areas, learned = (
-        [found[f"{network}, {recipe}"][name][0] for network in NETWORKS for recipe in recipes]
-        for name, recipes in (("area", ("batch norm", "twice the width")), ("learned", SCALES))
-    )
-    number = WAVES * (len(areas) + len(learned))
+    cells = scored(RECIPES).estimates
+
+    def of(name: str, *recipes: str) -> list[float]:
+        return [
+            cells[f"{network}, {recipe}"][name][0] for network in NETWORKS for recipe in recipes
+        ]
+
+    areas, half = of("area", "batch norm", "twice the width"), of("area", "half width")
+    learned = of("learned", "he", "mup")
+    number = WAVES * (len(areas) + len(half) + len(learned))
     facts: Facts = {"size": "laptop", "num_seeds": 1, "num_trainings": number}
-    return evidence(min(areas) > 0.9 and max(learned) <= 3, min(areas), **facts)
+    return evidence(min(areas) > 0.9 >= max(half) and max(learned) <= 3, min(areas), **facts)
 
 
 # Which NADs a trained network uses: predictions that change when a component's sign is turned
