@@ -5,6 +5,7 @@ their trainer.
 import copy
 import json
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
@@ -103,13 +104,19 @@ def test_no_precision_and_no_device_is_recorded_that_was_not_used(monkeypatch):
 
 def test_every_row_names_the_machine_that_computed_it(monkeypatch):
     machines = iter([{"device": name, "date": day} for day, name in enumerate("abab")])
-    monkeypatch.setattr("nads_book.experiments.executors.machine", lambda device: next(machines))
+    times = []
+
+    def machine(device):
+        times.append(datetime.now(UTC).isoformat())
+        return next(machines)
+
+    monkeypatch.setattr("nads_book.experiments.executors.machine", machine)
     pool = ThreadPoolExecutor(1)
     monkeypatch.setattr("nads_book.experiments.runner.open_executor", lambda *_: pool)
     results = run_study(Squares(), device="cpu", progress=False)
     runs = {run["started"]: run for run in results.runs}
     assert [runs[row["run"]]["device"] for row in results.rows] == [*"ababb"]
-    assert [run["units"] for run in runs.values()] == [2, 2]
+    assert [run["units"] for run in runs.values()] == [2, 2] and max(runs) < min(times)
     assert not any("workers" in run for run in runs.values())
 
 
